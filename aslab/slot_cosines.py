@@ -73,7 +73,7 @@ def measured(model: pair.PairEncoder, batch: dict) -> pd.DataFrame | None:
         return None
     if ((batch["firsts"][:EXAMPLES, 1:] >= 0).sum(1) < 2).all():
         return None
-    table, pooling = slot_cosines(model, batch), model.shape["pooling"]
+    table, pooling = slot_cosines(model, batch), model.joint.pooling
     last = table[pooling].iloc[-1]
     if last > ONE_VECTOR:
         log.warning(COLLAPSED, pooling, last)
@@ -85,7 +85,7 @@ def figures(model: pair.PairEncoder, table: pd.DataFrame | None) -> dict:
     if table is None:
         return {}
     cosines = {name: table[name].round(6).tolist() for name in POOLINGS}
-    return {"slot_cosines": cosines | {"pooling": model.shape["pooling"]}}
+    return {"slot_cosines": cosines | {"pooling": model.joint.pooling}}
 
 
 def joint_model(name: str, init: float | None = None, tokenizer=None):
@@ -117,7 +117,7 @@ def of(
     >>> slot_cosines.of("sentence-transformers/all-MiniLM-L6-v2")[1]  # doctest: +SKIP
     """
     model = joint_model(name, init, tokenizer)
-    k, slot_tokens = model.shape["k"], model.shape["slot_tokens"]
+    k, slot_tokens = model.joint.k, model.joint.slot_tokens
     inputs = groups.Groups(model.tokenizer, answers.load_answers(dataset)["test"], k)
     members = inputs.members(np.arange(len(inputs)))
     members = members[(members >= 0).all(1)][:EXAMPLES]

@@ -132,6 +132,16 @@ def tokenizer(documents):
 
 
 @pytest.fixture(scope="session")
+def bert_tokenizer():
+    """Letters as word pieces, with token types."""
+    from transformers import BertTokenizer
+
+    letters = "abcdefghijklmnopqrstuvwxyz"
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *letters, *(f"##{letter}" for letter in letters)]
+    return BertTokenizer(vocab={word: n for n, word in enumerate(words)})
+
+
+@pytest.fixture(scope="session")
 def tokenizer_of_pydocs(tmp_path_factory):
     """A folder with the tokenizer of models from scratch, which takes seconds: trained once for all processes of tests."""
     from asutil.corpus import tokenizers

@@ -3,6 +3,7 @@
 import inspect
 import json
 import logging
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +20,7 @@ from ..inputs import batches, pairs
 from ..inputs.batches import TOKENS_ON_CPU, TOKENS_ON_GPU
 from ..inputs.template import Template
 from ..io import checkpoints, hub, spelling
-from . import loading, saving, scoring
+from . import loading, saving, scoring, settings
 
 POOLINGS = ("mean", "cls", "max")
 ARCHITECTURES = ("siamese", "triplet", "untrained")
@@ -56,28 +57,35 @@ def pooled(
     return (hidden * real[..., None]).sum(1) / real.sum(1, keepdim=True)
 
 
+@dataclass(frozen=True)
+class Embedding:
+    """The settings of an embedder, as from `settings_of`."""
+
+    architecture: str
+    pooling: str | None
+    max_tokens: int | None
+    margin: float | None = None
+    distance: str | None = None
+    selection: str | None = None
+
+
 class Embedder(nn.Module):
     """The encoding function g of ASBERT: a language model and a pooling, which all texts of an example share.
 
     Paper: asbert, section 3 and figure 1.
     Shapes: for each text of an example a padded table of ids (B, T) -> vectors (B, H)
-    Args:
-        settings: as from `settings_of`; the backbone's config keeps them.
     """
 
-    def __init__(self, backbone: nn.Module, tokenizer, settings: dict, fresh: tuple[str, ...] = ()):
+    def __init__(self, backbone: nn.Module, tokenizer, embedding: Embedding, fresh: tuple[str, ...] = ()):
         super().__init__()
         if getattr(backbone, "pooler", None) is not None:
             backbone.pooler = None  # the pooling is our own, and AutoModel's pooler is random where none was saved
         self.backbone, self.tokenizer, self.fresh = backbone, tokenizer, fresh
-        self.backbone.config.embedding = settings
-        self.siamese = Siamese(self.dimensions) if settings["architecture"] == "siamese" else None
+        self.embedding = embedding
+        settings.keep(backbone.config, embedding)
+        self.siamese = Siamese(self.dimensions) if embedding.architecture == "siamese" else None
         self.template = Template.of(tokenizer, 1)
         self._takes_types = "token_type_ids" in inspect.signature(backbone.forward).parameters
-
-    @property
-    def settings(self) -> dict:
-        return self.backbone.config.embedding
 
     @property
     def dimensions(self) -> int:
@@ -106,10 +114,10 @@ class Embedder(nn.Module):
         names = ["input_ids", "attention_mask", *["token_type_ids"] * self._takes_types]
         hidden = self.backbone(**{name: texts[name] for name in names if name in texts}).last_hidden_state
         classes = None
-        if self.settings["pooling"] == "cls":
+        if self.embedding.pooling == "cls":
             classes = (texts["input_ids"] == self.tokenizer.cls_token_id).int().argmax(1)  # XLNet's is at the end
         with torch.autocast(hidden.device.type, enabled=False):
-            return pooled(hidden, texts["attention_mask"].bool(), self.settings["pooling"], classes)
+            return pooled(hidden, texts["attention_mask"].bool(), self.embedding.pooling, classes)
 
     def forward(self, batch: dict) -> tuple[torch.Tensor, ...]:
         """The vectors of the questions, and of the other texts of each example: candidates, or positives and negatives."""
@@ -124,8 +132,8 @@ class Embedder(nn.Module):
         """A micro-batch's share of the loss of its optimiser batch. Shapes: -> (1,)"""
         if self.siamese is not None:
             return losses.siamese(self.siamese(*vectors), micro["labels"], batch["examples"])[None]
-        margin, distance, selection = (self.settings[name] for name in ("margin", "distance", "selection"))
-        return losses.triplet(*vectors, margin=margin, squared=distance == "squared", selection=selection)[None]
+        margin, squared = self.embedding.margin, self.embedding.distance == "squared"
+        return losses.triplet(*vectors, margin, squared, self.embedding.selection)[None]
 
     def encode(self, texts: list[str], progress: bool = False) -> np.ndarray:
         """The vectors of some texts, row by row, batched by length. Shapes: N texts -> (N, H) float32"""
@@ -148,7 +156,7 @@ class Embedder(nn.Module):
         tokens, lengths = tokenized(self.tokenizer.backend_tokenizer, texts)
         tokens = np.append(tokens, 0)  # where no text has a token, there is still something to read from
         starts = lengths.cumsum() - lengths
-        joined = pairs.join_texts(tokens, starts, lengths, self.template, self.settings["max_tokens"])
+        joined = pairs.join_texts(tokens, starts, lengths, self.template, self.embedding.max_tokens)
         return batches.micro_batches(joined, np.arange(len(texts)), self.template.pad, micro_tokens)
 
     # -------------------------------------------------------------- on disk
@@ -164,10 +172,10 @@ class Embedder(nn.Module):
             {"idx": 1, "name": "1", "path": "1_Pooling", "type": "sentence_transformers.models.Pooling"},
         ]
         names = {"mean": "pooling_mode_mean_tokens", "cls": "pooling_mode_cls_token", "max": "pooling_mode_max_tokens"}
-        pooling = {name: self.settings["pooling"] == kind for kind, name in names.items()}
+        pooling = {name: self.embedding.pooling == kind for kind, name in names.items()}
         contents = {
             "modules.json": modules,
-            "sentence_bert_config.json": {"max_seq_length": self.settings["max_tokens"]},
+            "sentence_bert_config.json": {"max_seq_length": self.embedding.max_tokens},
             "1_Pooling/config.json": {"word_embedding_dimension": self.dimensions} | pooling,
         }
         for name, content in contents.items():
@@ -184,7 +192,7 @@ def settings_of(
     selection=None,
     encoder="transformer",
     **training,
-) -> dict:
+) -> Embedding:
     """The settings of an embedder: its network, pooling and longest input; for a triplet network margin, distance and selection.
 
     Args:
@@ -211,23 +219,22 @@ def settings_of(
     spelling.require_one_of("architecture", architecture, ARCHITECTURES)
     if encoder == "transformer":
         spelling.require_one_of("pooling", pooling, POOLINGS)
-    return {"architecture": architecture, "pooling": pooling, "max_tokens": max_tokens} | triplet
+    return Embedding(architecture, pooling, max_tokens, **triplet)
 
 
 def _names_with_value(options: dict) -> str:
     return ", ".join(name for name, value in options.items() if value is not None)
 
 
-def start_from(name: str | Path, tokenizer, settings: dict, seed: int = 0) -> Embedder:
+def start_from(name: str | Path, tokenizer, embedding: Embedding, seed: int = 0) -> Embedder:
     """The model that a run starts from: one of `loading.MADE_HERE` with this tokenizer, or a backbone from a run, a folder or the hub.
 
     Args:
-        settings: as from `settings_of`.
         seed: of fresh weights; the model's `fresh` names them.
     Raises: FileNotFoundError for an unknown name; ValueError for pickled or incomplete weights, or inputs longer than the model reads.
     """
     path = checkpoints.source(name)
-    fresh = ("siamese",) if settings["architecture"] == "siamese" else ()
+    fresh = ("siamese",) if embedding.architecture == "siamese" else ()
     if name in loading.MADE_HERE:
         backbone = loading.MADE_HERE[name](tokenizer, seed, False).backbone
         fresh = fresh if name in hub.EMBEDDED else ("backbone", *fresh)
@@ -235,16 +242,16 @@ def start_from(name: str | Path, tokenizer, settings: dict, seed: int = 0) -> Em
         backbone, _ = checkpoints.with_head(AutoModel, path, name)
     shortest = tokenizer.num_special_tokens_to_add(pair=False) + 1
     longest = loading.longest_input(backbone, tokenizer)
-    if settings["max_tokens"] is None:
-        settings["max_tokens"] = min(USUAL_TOKENS, longest)
-    if not shortest <= settings["max_tokens"] <= longest:
-        raise ValueError(f"max_tokens: {shortest} to {longest} for this model, got {settings['max_tokens']}")
-    if settings["pooling"] == "cls" and tokenizer.cls_token_id is None:
+    if embedding.max_tokens is None:
+        embedding = replace(embedding, max_tokens=min(USUAL_TOKENS, longest))
+    if not shortest <= embedding.max_tokens <= longest:
+        raise ValueError(f"max_tokens: {shortest} to {longest} for this model, got {embedding.max_tokens}")
+    if embedding.pooling == "cls" and tokenizer.cls_token_id is None:
         raise ValueError(f"{name} has no class token for pooling=cls: take mean or max")
-    former = getattr(backbone.config, "embedding", None) or {}
+    former = settings.kept(backbone.config, Embedding)
     with checkpoints.seeded(seed):
-        model = Embedder(backbone, tokenizer, settings, fresh)
-    if model.siamese is not None and former.get("architecture") == "siamese":
+        model = Embedder(backbone, tokenizer, embedding, fresh)
+    if model.siamese is not None and former and former.architecture == "siamese":
         saving.restore(model, ["siamese"], path, name)
         model.fresh = ()
     if model.fresh:
@@ -269,15 +276,15 @@ def load(name: str | Path, device: str | None = None) -> Embedder:
     Raises: ValueError for a model that was not trained as one.
     """
     path = checkpoints.source(name)
-    settings = saved_settings(path)
-    if settings is None:
+    embedding = saved_settings(path)
+    if embedding is None:
         raise ValueError(
             f"{name} was not trained to embed (its config.json has no `embedding`): notebooks/embed.ipynb does that"
         )
-    model = start_from(name, tokenizers.load_tokenizer(name), settings)
+    model = start_from(name, tokenizers.load_tokenizer(name), embedding)
     return model.to(device or scoring.device()).eval()
 
 
-def saved_settings(path: str | Path) -> dict | None:
+def saved_settings(path: str | Path) -> Embedding | None:
     """The settings of the embedder in a folder; None for a model of another kind, or one on the hub."""
-    return saving.saved_settings(path, "embedding")
+    return settings.saved(path, Embedding)

@@ -3,7 +3,9 @@
 import inspect
 import logging
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 import torch
 from torch import nn
@@ -15,59 +17,83 @@ from ..corpus import tokenizers
 from ..heads.question_types import QuestionTypeProjection
 from ..inputs.long import add_markers
 from ..io import checkpoints, spelling
-from . import loading, saving, scoring
+from . import loading, saving, scoring, settings
 
 SIMILARITIES = {"none": ("dot", "cosine"), "shared": ("bilinear", "projected"), "per_type": ("bilinear", "projected")}
 TINY = {"hidden_size": 128, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 512}
 log = logging.getLogger(__name__)
 
 
-def contrast_of(
-    projection: str,
-    similarity: str,
-    loss_weight: float,
-    temperatures: str,
-    types: Sequence[str],
-    projection_size: int | None = None,
-    projection_dropout: float = 0.1,
-    wrong_types: bool = True,
-    other_evidence: str = "exclude",
-    reduction: str = "mean",
-) -> dict:
+@dataclass(frozen=True)
+class Contrast:
     """The settings of a run's contrastive loss: the vectors that are compared, their similarity, and the weight lambda.
 
     Args:
         projection: none (raw vectors), shared, or per_type.
         similarity: dot or cosine for raw vectors; bilinear (equation 2) or projected (equation 3) for projections.
-        temperatures: one for all, or one a question type in the order of `types`, separated by commas.
-        types: names of the question types (`long_questions.types_of`).
+        temperatures: of each question type.
     Raises: ValueError for values that do not go together.
     Paper: evidence_contrast, sections 3.1 and 3.2, appendix C.
     """
-    spelling.require_one_of("projection", projection, SIMILARITIES)
-    if similarity not in SIMILARITIES[projection]:
-        choices = " or ".join(SIMILARITIES[projection])
-        raise ValueError(f"similarity: {choices} expected with projection={projection}, got {similarity!r}")
-    if not 0 <= loss_weight <= 1:
-        raise ValueError(f"loss_weight: 0 to 1 expected, got {loss_weight}")
-    if similarity != "projected" and projection_size is not None:
-        raise ValueError(f"projection_size: only projected vectors have one, got similarity={similarity}")
+
+    projection: str
+    similarity: str
+    loss_weight: float
+    temperatures: list[float]
+    projection_size: int | None = None
+    projection_dropout: float = 0.1
+    wrong_types: bool = True
+    other_evidence: str = "exclude"
+    reduction: str = "mean"
+
+    def __post_init__(self):
+        spelling.require_one_of("projection", self.projection, SIMILARITIES)
+        if self.similarity not in SIMILARITIES[self.projection]:
+            choices = " or ".join(SIMILARITIES[self.projection])
+            raise ValueError(
+                f"similarity: {choices} expected with projection={self.projection}, got {self.similarity!r}"
+            )
+        if not 0 <= self.loss_weight <= 1:
+            raise ValueError(f"loss_weight: 0 to 1 expected, got {self.loss_weight}")
+        if self.similarity != "projected" and self.projection_size is not None:
+            raise ValueError(f"projection_size: only projected vectors have one, got similarity={self.similarity}")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """The settings of an evidence finder.
+
+    kinds: of answers; form: of inputs; max_tokens: of the longest input.
+    types: the number of each kind's question type; each has its own where this is left out.
+    type_loss: whether the type is learnt; it is where this is left out.
+    """
+
+    kinds: list[str]
+    form: str
+    max_tokens: int
+    contrast: Contrast
+    types: list[int] | None = None
+    type_loss: bool | None = None
+    optional: ClassVar = ("types", "type_loss")
+
+
+def contrast_of(
+    projection: str, similarity: str, loss_weight: float, temperatures: str, types: Sequence[str], *options, **named
+) -> Contrast:
+    """A `Contrast` whose temperatures are text: one for all, or one a question type in the order of `types`, separated by commas.
+
+    Args:
+        types: names of the question types (`long_questions.types_of`).
+        options, named: the other fields of `Contrast`.
+    Raises: ValueError for other temperatures, and as `Contrast`.
+    """
     values = [float(value) for value in temperatures.split(",")]
     if len(values) not in (1, len(types)) or min(values) <= 0:
         raise ValueError(
             f"temperatures: one, or one for each of {', '.join(types)}, above 0, expected, got {temperatures}"
         )
-    return {
-        "projection": projection,
-        "similarity": similarity,
-        "loss_weight": loss_weight,
-        "temperatures": values if len(values) > 1 else values * len(types),
-        "projection_size": projection_size,
-        "projection_dropout": projection_dropout,
-        "wrong_types": wrong_types,
-        "other_evidence": other_evidence,
-        "reduction": reduction,
-    }
+    values = values if len(values) > 1 else values * len(types)
+    return Contrast(projection, similarity, loss_weight, values, *options, **named)
 
 
 class EvidenceFinder(nn.Module):
@@ -77,50 +103,46 @@ class EvidenceFinder(nn.Module):
     the context, or text from a model with a decoder.
     Paper: evidence_contrast, section 2.
     Shapes: input_ids, attention_mask, is_global (B, T); sentences (B, N): positions of markers, -1 for none -> see `forward`
-    Args:
-        settings: {"kinds": kinds of answers, "types": the number of each kind's question type (each its own where this is left out),
-            "form", "max_tokens", "contrast": as from `contrast_of`, "type_loss": whether the type is learnt (yes where this is left
-            out)}; the backbone's config keeps them.
     Raises: ValueError for a model without a decoder that shall not learn the type, which is a part of its answers.
     Deviation: D-90.
     """
 
     HEADS = ("evidence", "kind", "span", "projection")
 
-    def __init__(self, backbone: nn.Module, tokenizer, settings: dict):
+    def __init__(self, backbone: nn.Module, tokenizer, finding: Finding):
         super().__init__()
-        self.backbone, self.tokenizer = backbone, tokenizer
-        backbone.config.finding = settings
-        if not settings.get("type_loss", True) and not self.generates:
+        self.backbone, self.tokenizer, self.finding = backbone, tokenizer, finding
+        settings.keep(backbone.config, finding)
+        if not self.learns_type and not self.generates:
             raise ValueError(
                 "type_loss: only a model with a decoder can do without, whose answers need no type; got false"
             )
-        size, contrast = backbone.config.hidden_size, settings["contrast"]
+        size, contrast = backbone.config.hidden_size, finding.contrast
         self.evidence = nn.Linear(size, 1)
-        self.kind = nn.Linear(size, len(settings["kinds"]))
+        self.kind = nn.Linear(size, len(finding.kinds))
         self.span = None if self.generates else nn.Linear(size, 2)
         for head in filter(None, (self.evidence, self.kind, self.span)):
             nn.init.normal_(head.weight, std=0.02)
             nn.init.zeros_(head.bias)
         self.projection = None  # drawn last, so that the other heads do not depend on it
-        if contrast["projection"] != "none":
+        if contrast.projection != "none":
             self.projection = QuestionTypeProjection(
                 size,
-                classes=max(self.types) + 1 if contrast["projection"] == "per_type" else 1,
-                size=contrast["projection_size"],
-                form=contrast["similarity"],
-                dropout=contrast["projection_dropout"],
+                classes=max(self.types) + 1 if contrast.projection == "per_type" else 1,
+                size=contrast.projection_size,
+                form=contrast.similarity,
+                dropout=contrast.projection_dropout,
             )
         self.reads_globally = "global_attention_mask" in inspect.signature(backbone.forward).parameters
 
     @property
-    def settings(self) -> dict:
-        return self.backbone.config.finding
+    def learns_type(self) -> bool:
+        return self.finding.type_loss is not False
 
     @property
     def types(self) -> list[int]:
         """The number of each kind's question type, which has a projection and a temperature."""
-        return self.settings.get("types") or list(range(len(self.settings["kinds"])))
+        return self.finding.types or list(range(len(self.finding.kinds)))
 
     @property
     def generates(self) -> bool:
@@ -168,7 +190,7 @@ class EvidenceFinder(nn.Module):
     def qa_losses(self, outputs: dict, micro: dict) -> torch.Tensor:
         """The loss of the task for each example: evidence + type (if it is learnt) + answer. Shapes: -> (B,)"""
         total = losses.balanced(outputs["evidence"], micro["evidence"], micro["sentences"] >= 0)
-        if self.settings.get("type_loss", True):
+        if self.learns_type:
             total = total + cross_entropy(outputs["kind"], micro["kinds"], reduction="none")
         if self.span is not None:
             logits = outputs["span"].masked_fill(~micro["in_context"][..., None], -torch.inf)
@@ -181,9 +203,9 @@ class EvidenceFinder(nn.Module):
 
     def contrast_losses(self, outputs: dict, micro: dict) -> torch.Tensor:
         """The question-evidence loss of every question with an answer and evidence; 0 for the others. Shapes: -> (B,)"""
-        contrast = self.settings["contrast"]
-        similarity = {"projected": "cosine", "bilinear": "dot"}.get(contrast["similarity"], contrast["similarity"])
-        options = {name: contrast[name] for name in ("wrong_types", "other_evidence", "reduction")}
+        contrast = self.finding.contrast
+        similarity = {"projected": "cosine", "bilinear": "dot"}.get(contrast.similarity, contrast.similarity)
+        options = contrast.wrong_types, contrast.other_evidence, contrast.reduction
         terms = []
         for row in range(len(outputs["questions"])):
             if not micro["contrasted"][row]:
@@ -192,12 +214,12 @@ class EvidenceFinder(nn.Module):
             real = micro["sentences"][row] >= 0
             kind = self.types[int(micro["kinds"][row])]
             questions, sentences = self.projected(outputs["questions"][row], outputs["sentences"][row, real])
-            temperatures = torch.tensor(contrast["temperatures"], device=questions.device)
+            temperatures = torch.tensor(contrast.temperatures, device=questions.device)
             if len(questions) == 1:
                 temperatures, kind = temperatures[kind : kind + 1], 0
             evidence = micro["evidence"][row, real]
             terms.append(
-                losses.question_evidence(questions, sentences, evidence, kind, temperatures, similarity, **options)
+                losses.question_evidence(questions, sentences, evidence, kind, temperatures, similarity, *options)
             )
         return torch.stack(terms)
 
@@ -209,7 +231,7 @@ class EvidenceFinder(nn.Module):
 
     def loss_weights(self, options=None) -> dict[str, float]:
         """The weights of the loss's parts: 1 - lambda and lambda."""
-        weight = self.settings["contrast"]["loss_weight"]
+        weight = self.finding.contrast.loss_weight
         return {"qa": 1 - weight, "contrast": weight}
 
     def losses(self, outputs: dict, micro: dict, batch: dict) -> torch.Tensor:
@@ -220,7 +242,7 @@ class EvidenceFinder(nn.Module):
         Deviation: D-146.
         """
         task = self.qa_losses(outputs, micro).sum() / batch["examples"]
-        if self.settings["contrast"]["loss_weight"] == 0:
+        if self.finding.contrast.loss_weight == 0:
             return torch.stack([task, torch.zeros_like(task)])
         return torch.stack([task, self.contrast_losses(outputs, micro).sum() / max(batch["contrasted"], 1)])
 
@@ -254,7 +276,7 @@ MADE_HERE = {
 
 
 def start_from(
-    name: str | Path, tokenizer, settings: dict, seed: int = 0, checkpointing: bool = False
+    name: str | Path, tokenizer, finding: Finding, seed: int = 0, checkpointing: bool = False
 ) -> EvidenceFinder:
     """The model that a run starts from: a backbone of MADE_HERE, or one from a run, a folder or the hub, under fresh heads.
 
@@ -263,7 +285,7 @@ def start_from(
         checkpointing: gradient checkpointing, which saves memory: the backward pass computes the layers' activations again.
     Raises: FileNotFoundError for an unknown name; ValueError for pickled or incomplete weights, or inputs longer than the model reads.
     """
-    fresh = add_markers(tokenizer) if settings["form"] == "marked" else 0
+    fresh = add_markers(tokenizer) if finding.form == "marked" else 0
     with checkpoints.seeded(seed), checkpoints.quiet():
         if name in MADE_HERE:
             backbone = MADE_HERE[name](tokenizer)
@@ -276,12 +298,12 @@ def start_from(
     if fresh:
         log.warning("%s: fresh embeddings (seed %d) of %d markers", name, seed, fresh)
     longest = loading.longest_input(backbone, tokenizer)
-    if settings["max_tokens"] > longest:
-        raise ValueError(f"max_tokens: at most {longest} for {name}, got {settings['max_tokens']}")
+    if finding.max_tokens > longest:
+        raise ValueError(f"max_tokens: at most {longest} for {name}, got {finding.max_tokens}")
     if checkpointing:
         backbone.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
     with checkpoints.seeded(seed):
-        return EvidenceFinder(backbone, tokenizer, settings)
+        return EvidenceFinder(backbone, tokenizer, finding)
 
 
 def load(name: str | Path) -> EvidenceFinder:
@@ -290,9 +312,9 @@ def load(name: str | Path) -> EvidenceFinder:
     Raises: ValueError for a model that was not trained as one.
     """
     path = checkpoints.source(name)
-    settings = saving.saved_settings(path, "finding")
-    if settings is None:
+    finding = settings.saved(path, Finding)
+    if finding is None:
         raise ValueError(f"{name} was not trained to find evidence (notebooks/find_evidence.ipynb does that)")
-    model = start_from(name, tokenizers.load_tokenizer(name), settings)
+    model = start_from(name, tokenizers.load_tokenizer(name), finding)
     saving.restore(model, model.HEADS, path, name)
     return model.to(scoring.device()).eval()

@@ -4,6 +4,7 @@ The pairwise baselines of fact verification differ in one thing: each candidate 
 """
 
 import inspect
+from dataclasses import dataclass
 
 import pandas as pd
 import torch
@@ -12,16 +13,29 @@ from torch import nn
 from ..heads import EVIDENCE, POOLED
 from ..inputs import pairs
 from ..io import checkpoints, spelling
-from . import pair
+from . import pair, settings
 from .pair import PairEncoder
 
-LATER = {"pooling": "first", "init": None, "start": "class"}  # the choices of models that were saved without them
+
+@dataclass(frozen=True)
+class Joint:
+    """The settings of a joint model: those of `shape`, and slot_tokens, the length of a slot, or of a pair in an input of its own."""
+
+    head: str
+    k: int
+    classes: int
+    slot_tokens: int
+    form: str
+    positions: str | None
+    pooling: str = "first"
+    init: float | None = None
+    start: str = "class"
 
 
 def shape(
     joint: bool, head, k, max_tokens: int, form, positions, classes: int = 2, pooling=None, init=None, start=None
-) -> dict | None:
-    """The settings of a joint model, which the backbone's config keeps; None for any other model.
+) -> Joint | None:
+    """The settings of a joint model; None for any other model.
 
     Args:
         joint: whether the model is joint; if not, the other arguments must be None.
@@ -38,7 +52,7 @@ def shape(
     Raises: ValueError for a length that k + 1 slots cannot share, an unknown name, or a choice that only a joint model has.
 
     Example:
-        >>> shape(True, "ie_k", 5, 384, "linear", "absolute")["slot_tokens"]
+        >>> shape(True, "ie_k", 5, 384, "linear", "absolute").slot_tokens
         64
     """
     slotted = {"head_form": form, "positions": positions}
@@ -51,9 +65,8 @@ def shape(
             )
     if not joint:
         return None
-    common = {"head": head, "k": k, "classes": classes}
     if head in POOLED:
-        return common | {"slot_tokens": max_tokens, "form": "linear", "positions": None} | LATER
+        return Joint(head, k, classes, slot_tokens=max_tokens, form="linear", positions=None)
     pooling = "first" if pooling is None else pooling
     start = "class" if start is None else start
     spelling.require_one_of("head", head, (*EVIDENCE, *POOLED))
@@ -61,18 +74,18 @@ def shape(
     spelling.require_one_of("slot_pooling", pooling, ("first", "mean"))
     spelling.require_one_of("slot_start", start, ("class", "separator"))
     slot_tokens = pairs.slot_tokens_of(max_tokens, k + 1, f"a question and {k} candidates")
-    own = {"slot_tokens": slot_tokens, "form": form, "positions": positions}
-    return common | own | {"pooling": pooling, "init": init, "start": start}
+    return Joint(head, k, classes, slot_tokens, form, positions, pooling, init, start)
 
 
-def check_head(saved: dict, wanted: dict, name) -> None:
-    """Refuse to continue with a saved head of another form, for other classes or on other vectors; saved, wanted: as from `shape`."""
-    saved, wanted = LATER | saved, LATER | wanted
+def check_head(saved: Joint, wanted: Joint, name) -> None:
+    """Refuse to continue with a saved head of another form, for other classes or on other vectors."""
     options = {"form": "head_form", "classes": "classes", "pooling": "slot_pooling", "start": "slot_start"}
-    for key, option in options.items():
-        if saved["head"] == wanted["head"] and saved[key] != wanted[key]:
-            former = f"its {saved['head']} head has {option} {saved[key]}"
-            raise ValueError(f"{name}: {former}, got {wanted[key]}: take that, or a fresh head (keep_head false)")
+    for field, option in options.items():
+        former, choice = getattr(saved, field), getattr(wanted, field)
+        if saved.head == wanted.head and former != choice:
+            raise ValueError(
+                f"{name}: its {saved.head} head has {option} {former}, got {choice}: take that, or a fresh head (keep_head false)"
+            )
 
 
 class JointEncoder(PairEncoder):
@@ -84,15 +97,12 @@ class JointEncoder(PairEncoder):
         input_ids (P, T), one pair a row, firsts (B, K): where pairs begin -> logits (B, C)
     """
 
-    def __init__(self, backbone, head: nn.Module, mlm, tokenizer, fresh=()):
+    def __init__(self, backbone, joint: Joint, head: nn.Module, mlm, tokenizer, fresh=()):
         super().__init__(backbone, None, mlm, tokenizer, fresh)
-        self.HEADS = (self.shape["head"], "mlm")
-        setattr(self, self.HEADS[0], head)
-
-    @property
-    def shape(self) -> dict:
-        """The settings from `shape`, in the backbone's config."""
-        return LATER | self.backbone.config.joint
+        self.joint = joint
+        settings.keep(backbone.config, joint)
+        self.HEADS = (joint.head, "mlm")
+        setattr(self, joint.head, head)
 
     def forward(self, batch: dict) -> tuple[torch.Tensor, torch.Tensor | None]:
         if "firsts" not in batch:
@@ -103,16 +113,16 @@ class JointEncoder(PairEncoder):
 
     def placed(self, batch: dict) -> dict:
         """A micro-batch with this model's positions, and with its tokens at the beginning of slots."""
-        if self.shape["positions"] == "skipping":
+        if self.joint.positions == "skipping":
             batch = batch | {"position_ids": running(batch)}
-        if self.shape["start"] == "separator":
+        if self.joint.start == "separator":
             batch = batch | {"input_ids": with_separators(batch, self.tokenizer.sep_token_id)}
         return batch
 
     def pair_of(self, outputs, batch: dict) -> torch.Tensor:
         """The evidence head on the embedding of every slot: its first token, or the mean of its own tokens."""
         hidden, firsts = outputs.last_hidden_state.flatten(0, 1), batch["firsts"]
-        slots = slot_means(hidden, batch) if self.shape["pooling"] == "mean" else hidden[firsts.clamp(min=0)]
+        slots = slot_means(hidden, batch) if self.joint.pooling == "mean" else hidden[firsts.clamp(min=0)]
         return getattr(self, self.HEADS[0])(slots, firsts >= 0)
 
 
@@ -165,16 +175,13 @@ def running(batch: dict) -> torch.Tensor:
     return (positions * (row < ends[len(batch["first"])]))[None]
 
 
-def over(model: PairEncoder, wanted: dict, seed: int = 0) -> JointEncoder:
+def over(model: PairEncoder, joint: Joint, seed: int = 0) -> JointEncoder:
     """The backbone and MLM head of a pair model under a fresh evidence head, with a token type for every slot of an input.
 
-    Args:
-        wanted: as from `shape`.
     Deviation: D-37 (fresh token types), D-111 (their size, and the row under them).
     Raises: ValueError for a backbone without token types or positions of its own, or with ELECTRA's two models.
     """
-    backbone, wanted = model.backbone, LATER | wanted
-    slots = wanted["head"] in EVIDENCE
+    backbone, slots = model.backbone, joint.head in EVIDENCE
     if slots and "position_ids" not in inspect.signature(backbone.forward).parameters:
         raise ValueError(
             f"{backbone.config.model_type} takes no positions, which a joint input needs: take roberta, bert or electra"
@@ -184,12 +191,11 @@ def over(model: PairEncoder, wanted: dict, seed: int = 0) -> JointEncoder:
             "mspp is learnt with masked language modelling, by one model: an ELECTRA has two; fine-tune it as it is, or take a RoBERTa"
         )
     if slots:
-        pair.widen_types(model, wanted["k"] + 1, seed, wanted["init"], alone=True)
-    backbone.config.joint = wanted
+        pair.widen_types(model, joint.k + 1, seed, joint.init, alone=True)
     with checkpoints.seeded(seed):
-        head = (EVIDENCE | POOLED)[wanted["head"]](backbone.config.hidden_size, wanted["classes"], wanted["form"])
-    fresh = (wanted["head"], *(name for name in model.fresh if name != "pair"))
-    return JointEncoder(backbone, head, model.mlm, model.tokenizer, fresh)
+        head = (EVIDENCE | POOLED)[joint.head](backbone.config.hidden_size, joint.classes, joint.form)
+    fresh = (joint.head, *(name for name in model.fresh if name != "pair"))
+    return JointEncoder(backbone, joint, head, model.mlm, model.tokenizer, fresh)
 
 
 def parameters(model: PairEncoder, printed: dict[str, int]) -> pd.DataFrame:

@@ -26,7 +26,7 @@ def first_tokens_alone(model: nn.Module) -> Iterator[None]:
     Models with another head or other layers are not changed.
     """
     config, head = model.backbone.config, model.HEADS[0]
-    reads_first = head == "pair" or (head in EVIDENCE and model.shape["pooling"] == "first")
+    reads_first = head == "pair" or (head in EVIDENCE and model.joint.pooling == "first")
     if not (reads_first and config.model_type in BERT_LIKE and private.attention(config) in ("sdpa", "eager")):
         yield
         return

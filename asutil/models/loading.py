@@ -15,7 +15,7 @@ from .. import heads, plugins
 from ..corpus.tokenizers import load_tokenizer
 from ..inputs import packing
 from ..io import checkpoints
-from . import classifiers, electra
+from . import classifiers, electra, settings
 from . import joint as joint_models
 from . import pair as pair_models
 from .pair import PairEncoder, widen_types
@@ -78,7 +78,7 @@ def load(
     seed: int = 0,
     generator: str | Path | None = None,
     members: int | None = None,
-    joint: dict | bool = True,
+    joint: joint_models.Joint | bool = True,
 ) -> PairEncoder:
     """Load a backbone with its heads from a finished run, a folder or the hub, in float32 whatever it was stored in.
 
@@ -90,13 +90,13 @@ def load(
         generator: of an ELECTRA discriminator, where it is not the discriminator's own (`electra.load_heads`).
         members: how many pair heads, one for each objective of a union; those that were not saved begin as copies of the first.
             None: as many as were saved.
-        joint: True: a `joint.JointEncoder` where one was saved; False: a pair model all the same; or the shape of one (`joint.shape`).
+        joint: True: a `joint.JointEncoder` where one was saved; False: a pair model all the same; or the settings of one (`joint.shape`).
     Raises: FileNotFoundError for an unknown name; ValueError for an unfinished run, pickled or incomplete weights, a saved head of
         three classes or more, and a backbone that cannot be trained here.
     """
     path = checkpoints.source(name)
     with checkpoints.seeded(seed):
-        classifier, fresh = classifiers.load(path, name, keep_head and not isinstance(joint, dict))
+        classifier, fresh = classifiers.load(path, name, keep_head and isinstance(joint, bool))
         tokenizer = load_tokenizer(name)
         _check_tokenizer(name, tokenizer, classifier)
         kind = classifier.config.model_type
@@ -114,13 +114,13 @@ def load(
     if fresh or not keep_head:
         model.fresh = ("pair", *model.fresh)
     config = model.backbone.config
-    saved_shape = getattr(config, "joint", None)
-    if shape := saved_shape if joint is True else joint:
-        if saved_shape and keep_head:
-            joint_models.check_head(saved_shape, shape, name)
-        model = joint_models.over(model, shape, seed)
-    elif hasattr(config, "joint"):
-        del config.joint
+    saved = settings.kept(config, joint_models.Joint)
+    if wanted := saved if joint is True else joint:
+        if saved and keep_head:
+            joint_models.check_head(saved, wanted, name)
+        model = joint_models.over(model, wanted, seed)
+    else:
+        settings.drop(config, joint_models.Joint)
     _restore_heads(name, model, checkpoints.saved_heads(path), keep_head, members)
     if model.fresh:
         plural = "s" * (len(model.fresh) > 1)
@@ -196,14 +196,14 @@ def start_from(
     generator: str | None = None,
     context: bool = False,
     members: int = 1,
-    joint: dict | None = None,
+    joint: joint_models.Joint | None = None,
 ) -> PairEncoder:
     """The model that a run starts from: one of MADE_HERE with this tokenizer, or any other name as from `load`.
 
     Args:
         context: examples have three parts: a table of fewer than 3 token types is replaced by a fresh one (`widen_types`).
         members: pair heads, one for each objective of a union; 1 is a shared head, the first one of a run that has more.
-        joint: the shape of a joint model (`joint.shape`); None: a pair model, even from the backbone of a joint one.
+        joint: the settings of a joint model (`joint.shape`); None: a pair model, even from the backbone of a joint one.
     Raises: ValueError for inputs longer than the model reads, or a context for a backbone without token types, before any training.
     """
     if name in MADE_HERE:
@@ -217,16 +217,15 @@ def start_from(
     if context and widen_types(model, seed=seed):
         log.warning("%s: a fresh table (seed %d) of 3 token types: question, candidate, context", name, seed)
     if context or model.parts == 3:
-        model.backbone.config.parts = 3 if context else 2
+        settings.keep_parts(model.backbone.config, 3 if context else 2)
     check_length(model, max_tokens)
     return model
 
 
 def usual_length(model: PairEncoder) -> int:
     """The default length of a model's longest input: for a joint model the length of its slots together."""
-    shape = model.shape
-    if shape.get("head") in heads.EVIDENCE:
-        return (shape["k"] + 1) * shape["slot_tokens"]
+    if model.joint and model.joint.head in heads.EVIDENCE:
+        return (model.joint.k + 1) * model.joint.slot_tokens
     return {2: 128, 3: 256}[model.parts]
 
 
@@ -246,8 +245,8 @@ def check_length(model: PairEncoder, max_tokens: int) -> None:
     longest = min(longest_input(backbone, model.tokenizer) for backbone in model.backbones)
     alone, pair = (model.tokenizer.num_special_tokens_to_add(pair=pair) for pair in (False, True))
     shortest = alone + (model.parts - 1) * (pair - alone) + model.parts
-    if model.shape.get("head") in heads.EVIDENCE:
-        shortest = (model.shape["k"] + 1) * (alone + 1)
+    if model.joint and model.joint.head in heads.EVIDENCE:
+        shortest = (model.joint.k + 1) * (alone + 1)
         if max_tokens != usual_length(model):
             raise ValueError(
                 f"max_tokens: {usual_length(model)}, the length of this joint model's slots, expected, got {max_tokens}"

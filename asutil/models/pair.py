@@ -17,7 +17,7 @@ from transformers.modeling_outputs import BaseModelOutputWithPooling
 from .. import losses
 from ..inputs import packing
 from ..io import checkpoints
-from . import saving
+from . import saving, settings
 
 
 class Given(nn.Module):
@@ -100,6 +100,7 @@ class PairEncoder(nn.Module):
     """
 
     HEADS = ("pair", "mlm")
+    joint = None  # the settings of a `joint.JointEncoder`
 
     def __init__(self, backbone, pair, mlm, tokenizer, fresh=()):
         super().__init__()
@@ -111,13 +112,8 @@ class PairEncoder(nn.Module):
 
     @property
     def parts(self) -> int:
-        """The number of texts of an example: 2, or 3 with a context. The backbone's config keeps it."""
-        return getattr(self.backbone.config, "parts", 2)
-
-    @property
-    def shape(self) -> dict:
-        """The settings of a joint model (`joint.shape`); none of any other."""
-        return {}
+        """The number of texts of an example: 2, or 3 with a context."""
+        return settings.parts_of(self.backbone.config)
 
     @property
     def backbones(self) -> list[nn.Module]:
@@ -271,7 +267,7 @@ def outputs_of(backbone: nn.Module, batch: dict, token_types: bool, compiled=Non
         compiled: the compiled form of `backbone.forward` for packed micro-batches, if any.
         options: arguments of the backbone for padded micro-batches, such as output_hidden_states.
     """
-    if "token_type_ids" not in batch and getattr(backbone.config, "parts", 2) == 3:
+    if "token_type_ids" not in batch and settings.parts_of(backbone.config) == 3:
         raise ValueError(
             "this model reads question, candidate and context: inputs with token types 0, 1 and 2 expected, got none"
         )

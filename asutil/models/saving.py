@@ -6,7 +6,7 @@ from pathlib import Path
 from safetensors.torch import save_file
 from torch import nn
 
-from ..io import checkpoints, disk, files
+from ..io import checkpoints, disk
 
 
 def parameters_of(model: nn.Module, heads: Iterable[str]) -> dict[str, nn.Parameter]:
@@ -40,12 +40,6 @@ def save_model(
         if add_files is not None:
             add_files(part)
     return Path(folder)
-
-
-def saved_settings(path: str | Path, key: str) -> dict | None:
-    """A model's own settings from the config.json of its folder; None for a model of another kind, or one on the hub."""
-    config = Path(path) / "config.json"
-    return files.json_object(config, **{key: dict}).get(key) if config.is_file() else None
 
 
 def restore(model: nn.Module, heads: Iterable[str], path: str | Path, name) -> None:

@@ -21,8 +21,8 @@ USUAL = {"siamese": "distance", "triplet": "distance", "untrained": "cosine"}  #
 
 def usual(encoder) -> str:
     """The default readout of an encoder: its own `similarity`, `USUAL` for an `Embedder`'s architecture, else cosine."""
-    architecture = getattr(encoder, "settings", {}).get("architecture")
-    return getattr(encoder, "similarity", None) or USUAL.get(architecture, "cosine")
+    embedding = getattr(encoder, "embedding", None)
+    return getattr(encoder, "similarity", None) or USUAL[embedding.architecture if embedding else "untrained"]
 
 
 def similarity(questions: np.ndarray, candidates: np.ndarray, by: str) -> np.ndarray:

@@ -145,7 +145,7 @@ class Ranker(BaseRanker):
     @property
     def joint_k(self) -> int | None:
         """How many candidates a joint model reads at once; None for a model of another kind."""
-        return self.model.shape.get("k")
+        return self.model.joint and self.model.joint.k
 
     def inputs_of(self, questions) -> "input_pairs.Pairs | groups.Groups":
         """The candidates of some questions as the model reads them."""

@@ -27,7 +27,7 @@ WINDOW = 1 << 12  # claims that are ordered by length together: memory is bounde
 def inputs_of(model: JointEncoder, claims: Sequence[Claim]) -> Slots:
     """Claims as the model reads them."""
     kind = Pairs if model.HEADS[0] in POOLED else Slots
-    return kind(model.tokenizer, claims, model.shape["k"])
+    return kind(model.tokenizer, claims, model.joint.k)
 
 
 # ------------------------------------------------------------------ verdicts
@@ -44,7 +44,7 @@ def predict(model: JointEncoder, claims: Sequence[Claim], max_tokens: int, progr
     """
     if not claims:
         raise ValueError("expected claims to verify, got none")
-    if len(LABELS) != model.shape.get("classes"):
+    if model.joint is None or model.joint.classes != len(LABELS):
         expected = f"a model of {len(LABELS)} verdicts, as verify_claims trains one"
         raise ValueError(f"expected {expected}, got one with the head {model.HEADS[0]}")
     bar = tqdm(total=len(claims), unit=" claims", disable=not progress, dynamic_ncols=True)

@@ -141,7 +141,7 @@ def test_a_model_of_the_readers_goes_into_a_record(config, tokenizer, bert, tmp_
     for one in found["models"]:
         made, table = slot_cosines.of(str(folder), one["init"])
         assert table["mean"].round(6).tolist() == one["mean"] and len(one["first"]) == one["layers"] + 1 == 4
-        assert made.shape["init"] == one["init"] and one["type"] == made.backbone.config.model_type
+        assert made.joint.init == one["init"] and one["type"] == made.backbone.config.model_type
     narrow, wide = (one["first"][0] for one in found["models"])
     assert wide < narrow and found["models"][0]["weights_sha256"] != found["models"][1]["weights_sha256"]
     assert "standard deviation 0.5" in capsys.readouterr().out
@@ -151,7 +151,7 @@ def test_a_joint_run_is_measured_as_it_was_made(tokenizer, tmp_path):
     made = joint.shape(True, "ae_k", 3, 48, "linear", "skipping", pooling="mean")
     folder = loading.start_from("tiny", tokenizer, 48, seed=2, joint=made).save(tmp_path / "model")
     model, table = slot_cosines.of(str(folder), init=5.0)
-    assert model.shape == made and len(table) == 3
+    assert model.joint == made and len(table) == 3
 
 
 @pytest.mark.parametrize("name", ["pretrain", "finetune", "verify_claims"])
@@ -169,4 +169,4 @@ def test_slots_are_as_long_as_the_positions_of_the_model_allow(tokenizer, tmp_pa
     config = RobertaConfig(**size, max_position_embeddings=positions, vocab_size=len(tokenizer), pad_token_id=tokenizer.pad_token_id)
     folder = loading.from_config(config, tokenizer, mlm=False).save(tmp_path / "model")
     model, table = slot_cosines.of(str(folder))
-    assert model.shape["slot_tokens"] == slot_tokens == min(64, (positions - 2) // 6) and len(table) == 2
+    assert model.joint.slot_tokens == slot_tokens == min(64, (positions - 2) // 6) and len(table) == 2

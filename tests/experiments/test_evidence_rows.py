@@ -109,7 +109,7 @@ def test_what_a_budget_runs(budget):
         runs.check("find_evidence", job.parameters)
         names = ("projection", "similarity", "loss_weight", "temperatures", "projection_size", "projection_dropout")
         made = contrast_of(*(settings_of(job)[name] for name in names[:4]), KINDS[job.dataset], *(settings_of(job)[n] for n in names[4:]))
-        assert len(made["temperatures"]) == len(KINDS[job.dataset])
+        assert len(made.temperatures) == len(KINDS[job.dataset])
 
 
 @pytest.mark.parametrize("budget", rundir.BUDGETS)

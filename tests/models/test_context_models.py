@@ -10,14 +10,14 @@ from transformers import AutoModel, BertConfig, BertTokenizer, DistilBertConfig,
 
 from asutil import inputs
 from asutil.data.answers import Candidate, Question
-from asutil.models import electra, loading
+from asutil.models import electra, loading, settings
 from asutil.models import pair as pair_models
 from asutil.tasks import rank, rankers
 
 from ..conftest import WORDS
 from ..inputs.test_packing import IDS, SIZE
 from . import test_electra
-from .test_loading import assert_same, parameters
+from .test_loading import assert_same, moved, parameters
 
 TABLE = "backbone.embeddings.token_type_embeddings.weight"
 CONFIGS = {
@@ -37,10 +37,8 @@ def new_model(name, tokenizer=None, members=1, context=True):
     model.give_members(members)
     if context:
         pair_models.widen_types(model, seed=1)
-        model.backbone.config.parts = 3
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.add_(0.1 * torch.randn(parameter.shape, generator=torch.Generator().manual_seed(parameter.numel())))
+        settings.keep_parts(model.backbone.config, 3)
+    moved(model)
     for number, head in enumerate(model.pairs):
         for parameter in head.parameters():
             parameter.data.add_(0.3 * number)
@@ -319,7 +317,7 @@ def ranker(request, tokenizer):
     config = type(CONFIGS[request.param])(**CONFIGS[request.param].to_diff_dict() | {"vocab_size": len(own), "initializer_range": 0.3})
     model = loading.from_config(config, own, mlm=False)
     pair_models.widen_types(model, seed=1)
-    model.backbone.config.parts = 3
+    settings.keep_parts(model.backbone.config, 3)
     return rank.Ranker(model, max_tokens=40)
 
 

@@ -28,7 +28,7 @@ from asutil.training.options import Options
 
 from ..conftest import bytes_of, stopped_and_whole
 from ..inputs.test_packing import examples
-from .test_loading import assert_same, parameters
+from .test_loading import assert_same, moved, parameters
 
 SIZE = {"vocab_size": 60, "embedding_size": 16, "num_hidden_layers": 2, "max_position_embeddings": 80}
 WIDE = SIZE | {"hidden_size": 32, "num_attention_heads": 4, "intermediate_size": 48}
@@ -46,10 +46,7 @@ def new_model(tokenizer=None, seed=1, wide=None, narrow=None):
         AutoModelForMaskedLM.from_config(narrow),
         tokenizer,
     )
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.add_(0.1 * torch.randn(parameter.shape, generator=torch.Generator().manual_seed(parameter.numel())))
-    return model
+    return moved(model)
 
 
 def batch_of(layout="ordered", tokens=10**6, count=20):

@@ -20,7 +20,7 @@ from asutil.tasks import rankers
 from ..conftest import bytes_of, stopped_and_whole
 from ..inputs.test_packing import IDS, SIZE, by_example, joint_examples, joint_model, new_model
 from ..tasks.test_rank import questions
-from .test_loading import assert_same, parameters
+from .test_loading import assert_same, moved, parameters
 
 OFFSET = {"roberta": 2, "bert": 0, "electra": 0}  # RoBERTa counts positions from its padding on
 TABLE = "backbone.embeddings.token_type_embeddings.weight"
@@ -181,12 +181,11 @@ def test_pairs_are_no_input_of_a_joint_model():
 
 def test_the_shape_says_all_and_refuses_what_does_not_fit():
     assert joint.shape(False, None, None, 128, None, None) is None
-    assert joint.shape(True, "ae_k", 5, 384, "released", "skipping") == {
-        "head": "ae_k", "k": 5, "slot_tokens": 64, "form": "released", "positions": "skipping", "classes": 2,
-        "pooling": "first", "init": None, "start": "class",
-    }  # fmt: skip
+    assert joint.shape(True, "ae_k", 5, 384, "released", "skipping") == joint.Joint(
+        head="ae_k", k=5, slot_tokens=64, form="released", positions="skipping", classes=2, pooling="first", init=None, start="class"
+    )
     wide = joint.shape(True, "ie_1", 5, 384, "linear", "absolute", pooling="mean", init=0.3)
-    assert (wide["pooling"], wide["init"]) == ("mean", 0.3)
+    assert (wide.pooling, wide.init) == ("mean", 0.3)
     for wrong, said in (
         (("pair", 5, 384, "linear", "absolute"), "head: one of ae_1, ae_k, ie_1, ie_k.* got 'pair'"),
         ((None, 5, 384, "linear", "absolute"), "head: .* got None"),
@@ -269,28 +268,20 @@ def test_fresh_slot_types_lie_around_row_0_as_far_as_asked(tokenizer, types):
 # ------------------------------------------------------------------ on disk
 
 
-def moved(model):
-    """As if it had learnt: away from every start."""
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.add_(0.05 * torch.randn(parameter.shape, generator=torch.Generator().manual_seed(parameter.numel())))
-    return model
-
-
 @pytest.fixture(params=["linear", "released"])
 def saved(request, tokenizer, tmp_path):
-    model = moved(loading.start_from("tiny", tokenizer, 64, seed=2, mlm=True, joint=shape(form=request.param)))
+    model = moved(loading.start_from("tiny", tokenizer, 64, seed=2, mlm=True, joint=shape(form=request.param)), 0.05)
     return model, model.save(tmp_path / "model")
 
 
 def test_a_saved_joint_model_comes_back_whole(saved):
     model, folder = saved
     again = loading.load(folder, mlm=True)
-    assert isinstance(again, JointEncoder) and again.fresh == () and again.shape == model.shape
+    assert isinstance(again, JointEncoder) and again.fresh == () and again.joint == model.joint
     assert_same(parameters(model), parameters(again))
     bare = AutoModel.from_pretrained(folder, add_pooling_layer=False)
     assert_same(parameters(bare), parameters(model.backbone))
-    going_on = loading.start_from(folder, model.tokenizer, 64, joint=model.shape)  # as fine-tuning from pre-training
+    going_on = loading.start_from(folder, model.tokenizer, 64, joint=model.joint)  # as fine-tuning from pre-training
     assert going_on.fresh == () and going_on.mlm is None
     assert_same(going_on.head_parameters(), model.head_parameters("ie_k"))
 
@@ -313,7 +304,7 @@ def test_a_pair_model_keeps_the_backbone_of_a_joint_one(saved, caplog):
 
 def test_another_head_starts_anew_and_says_so(saved, caplog):
     model, folder = saved
-    form = model.shape["form"]
+    form = model.joint.form
     other = loading.load(folder, mlm=True, joint=shape("ae_k", form=form))
     assert (other.fresh, other.HEADS) == (("ae_k",), ("ae_k", "mlm"))
     assert "for the head ae_k" in caplog.text
@@ -328,10 +319,10 @@ def test_another_head_starts_anew_and_says_so(saved, caplog):
 
 def test_token_types_are_kept_while_they_are_enough(saved):
     model, folder = saved
-    form = model.shape["form"]
+    form = model.joint.form
     for k, fresh in ((2, ()), (3, ()), (5, ("types",))):
         again = loading.load(folder, mlm=True, seed=3, joint=shape(k=k, form=form, positions="skipping"))
-        assert again.fresh == fresh and again.shape["k"] == k and again.shape["positions"] == "skipping"
+        assert again.fresh == fresh and again.joint.k == k and again.joint.positions == "skipping"
         now, former = parameters(again), parameters(model)
         table, known = now.pop(TABLE), former.pop(TABLE)
         assert_same(now, former)
@@ -340,7 +331,7 @@ def test_token_types_are_kept_while_they_are_enough(saved):
 
 def test_a_head_of_another_form_is_refused_in_words(saved):
     model, folder = saved
-    form, other = sorted(["linear", "released"], key=lambda form: form != model.shape["form"])
+    form, other = sorted(["linear", "released"], key=lambda form: form != model.joint.form)
     with pytest.raises(ValueError, match=rf"its ie_k head has head_form {form}, got {other}: .*keep_head"):
         loading.load(folder, joint=shape(form=other))
     assert loading.load(folder, joint=shape(form=other), keep_head=False).fresh == ("ie_k",)
@@ -355,15 +346,15 @@ def test_pooling_is_kept_with_the_model_and_never_exchanged_under_a_head(saved, 
     assert config["joint"].pop("pooling") == "first" and config["joint"].pop("init") is None
     assert config["joint"].pop("start") == "class"
     (folder / "config.json").write_text(json.dumps(config))  # as it was saved before there was a choice
-    assert loading.load(folder).shape == model.shape
-    form = model.shape["form"]
+    assert loading.load(folder).joint == model.joint
+    form = model.joint.form
     assert loading.load(folder, joint=shape(form=form)).fresh == ()
     with pytest.raises(ValueError, match="its ie_k head has slot_pooling first, got mean: take that, or a fresh head"):
         loading.load(folder, joint=shape(form=form, pooling="mean"))
     with pytest.raises(ValueError, match="its ie_k head has slot_start class, got separator: take that, or a fresh head"):
         loading.load(folder, joint=shape(form=form, start="separator"))
     other = loading.load(folder, joint=shape("ie_1", form=form, pooling="mean", init=0.3))
-    assert other.fresh == ("ie_1",) and loading.load(other.save(tmp_path / "other")).shape == other.shape == shape(
+    assert other.fresh == ("ie_1",) and loading.load(other.save(tmp_path / "other")).joint == other.joint == shape(
         "ie_1", form=form, pooling="mean", init=0.3
     )
 

@@ -8,6 +8,7 @@ import torch
 from asutil.models import joint, last_layer, loading, scoring
 from asutil.models.pair import PairEncoder
 
+from .test_loading import moved
 from .test_pair import CONFIGS
 
 LIKE_BERT = ("bert", "electra", "roberta")
@@ -17,9 +18,7 @@ def new_model(name, attention="sdpa"):
     config = copy.deepcopy(CONFIGS[name])
     config._attn_implementation = attention
     model = loading.from_config(config, None, seed=1)
-    with torch.no_grad():
-        for parameter in model.parameters():  # away from the start, where all tokens are nearly the same
-            parameter.add_(0.3 * torch.randn(parameter.shape, generator=torch.Generator().manual_seed(parameter.numel())))
+    moved(model, 0.3)  # away from the start, where all tokens are nearly the same
     return model.double()
 
 

@@ -93,7 +93,7 @@ def test_an_led_begins_with_its_hidden_states(made, tokenizer):
 @pytest.mark.parametrize("name", ["pydocs_longformer", "pydocs_led"])
 def test_markers_of_long_inputs_get_embeddings_of_their_own(made, tokenizer, name):
     contrast = finder.contrast_of("none", "dot", 0.0, "0.6", ["span"])
-    settings = {"kinds": ["span"], "form": "marked", "max_tokens": 200, "contrast": contrast}
+    settings = finder.Finding(["span"], "marked", 200, contrast)
     marked = copy.deepcopy(tokenizer)
     model = finder.start_from(name, marked, settings).eval()
     table = model.backbone.get_input_embeddings().weight

@@ -4,6 +4,7 @@ import copy
 import itertools
 import math
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -37,12 +38,12 @@ def contrast(projection="none", similarity=None, loss_weight=0.0, temperatures="
 
 
 def new(tokenizer, name="tiny", max_tokens=200, form="marked", kinds=KINDS, seed=0, **chosen):
-    settings = {"kinds": list(kinds), "form": form, "max_tokens": max_tokens, "contrast": contrast(**chosen)}
+    settings = finder.Finding(list(kinds), form, max_tokens, contrast(**chosen))
     return finder.start_from(name, copy.deepcopy(tokenizer), settings, seed)
 
 
 def read(model, questions):
-    return Contexts(model.tokenizer, questions, model.settings["kinds"], model.settings["max_tokens"], model.settings["form"])
+    return Contexts(model.tokenizer, questions, model.finding.kinds, model.finding.max_tokens, model.finding.form)
 
 
 @pytest.fixture(scope="module")
@@ -113,7 +114,7 @@ def test_the_loss_of_the_task_is_its_three_parts(tokenizer, questions):
 
 def test_without_its_type_the_loss_of_a_generating_model_is_evidence_and_text(tokenizer, questions):
     whole = new(tokenizer, "tiny_led", 300).eval()
-    settings = {**whole.settings, "type_loss": False}
+    settings = replace(whole.finding, type_loss=False)
     part = finder.start_from("tiny_led", copy.deepcopy(tokenizer), settings, 0).eval()
     micro = read(whole, questions).padded(range(len(questions)), True)
     with torch.no_grad():
@@ -166,8 +167,7 @@ def test_questions_without_evidence_or_answer_are_not_contrasted(tokenizer):
     with_evidence, none = made_up(1, kind="yes"), made_up(2, kind="no")
     none = LongQuestion("none", none.text, none.passages, (Answer("no", "no", frozenset()),))
     unanswerable = LongQuestion("un", "what?", with_evidence.passages, (Answer("", "unanswerable", frozenset({(0, 0)})),))
-    settings = {"kinds": list(kinds), "form": "separated", "max_tokens": 300}
-    settings["contrast"] = contrast_of("per_type", "projected", 1.0, "0.6", kinds)
+    settings = finder.Finding(list(kinds), "separated", 300, contrast_of("per_type", "projected", 1.0, "0.6", kinds))
     model = finder.start_from("tiny", copy.deepcopy(tokenizer), settings).eval()
     contexts = read(model, [with_evidence, none, unanswerable])
     batch = in_one(model, contexts)
@@ -203,7 +203,7 @@ def test_figures_follow_the_data_sets_own_rules(tokenizer):
     kinds = TYPES["qasper"]
     passages = made_up(1).passages
     first, second = (Answer(text, "extractive", frozenset({unit})) for text, unit in (("river", (0, 0)), ("stone bridge", (1, 0))))
-    settings = {"kinds": list(kinds), "form": "separated", "max_tokens": 300, "contrast": contrast_of("none", "cosine", 0.0, "0.6", kinds)}
+    settings = finder.Finding(list(kinds), "separated", 300, contrast_of("none", "cosine", 0.0, "0.6", kinds))
     model = finder.start_from("tiny", copy.deepcopy(tokenizer), settings)
     contexts = read(model, [LongQuestion("a", "what?", passages, (first, second)), LongQuestion("b", "who?", passages, (second,))])
     sentences, questions = finding.predict(model, contexts, progress=False)
@@ -344,7 +344,7 @@ def test_kinds_of_one_type_share_a_projection_and_a_temperature(tokenizer, quest
     shared = contrast("shared", loss_weight=0.5)
     found = []
     for chosen, types in zip([*contrasts, shared], ([0, 1, 2], [0, 0, 0], None)):
-        settings = {"kinds": list(KINDS), "form": "marked", "max_tokens": 200, "contrast": chosen} | ({"types": types} if types else {})
+        settings = finder.Finding(list(KINDS), "marked", 200, chosen, types)
         model = finder.start_from("tiny", copy.deepcopy(tokenizer), settings).eval()
         contexts = read(model, questions)
         (micro,) = in_one(model, contexts)["micro"]
@@ -361,7 +361,7 @@ def test_kinds_of_one_type_share_a_projection_and_a_temperature(tokenizer, quest
 def test_gradient_checkpointing_changes_no_loss_and_no_gradient(tokenizer, questions, name):
     found = []
     for checkpointing in (False, True):
-        settings = {"kinds": list(KINDS), "form": "marked", "max_tokens": 300, "contrast": contrast("per_type", loss_weight=0.4)}
+        settings = finder.Finding(list(KINDS), "marked", 300, contrast("per_type", loss_weight=0.4))
         model = finder.start_from(name, copy.deepcopy(tokenizer), settings, 0, checkpointing).train()
         contexts, kept = read(model, questions), 0
         batch = in_one(model, contexts, with_answers=model.generates)
@@ -463,7 +463,7 @@ def test_what_was_saved_is_loaded(tokenizer, questions, tmp_path, name):
     model = new(tokenizer, name, 300, projection="per_type", loss_weight=0.2)
     model.save(tmp_path / "model")
     again = finder.load(tmp_path / "model")
-    assert again.settings == model.settings
+    assert again.finding == model.finding
     ours, theirs = (finding.predict(one, read(one, questions[:3]), progress=False) for one in (model, again))
     assert ours[0].equals(theirs[0]) and ours[1].equals(theirs[1])
 
@@ -511,7 +511,7 @@ def test_the_markers_are_drawn_by_the_seed(tokenizer, tmp_path):
     tokenizer.save_pretrained(tmp_path)
     rows = []
     for seed in (0, 0, 1):
-        settings = {"kinds": list(KINDS), "form": "marked", "max_tokens": 100, "contrast": contrast()}
+        settings = finder.Finding(list(KINDS), "marked", 100, contrast())
         model = finder.start_from(tmp_path, tokenizers.load_tokenizer(tmp_path), settings, seed)
         rows.append(model.backbone.get_input_embeddings().weight[-8:].tolist())
         assert len(model.tokenizer) == len(tokenizer) + 8 and add_markers(model.tokenizer) == 0

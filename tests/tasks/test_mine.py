@@ -64,7 +64,7 @@ class Trained(Given):
 
     def __init__(self):
         super().__init__()
-        self.settings = {"architecture": "triplet"}
+        self.embedding = embedder.Embedding("triplet", "mean", 32)
 
 
 def plain(line):
@@ -341,14 +341,14 @@ def test_an_encoder_is_known_by_its_folder(tmp_path, tokenizer, monkeypatch):
     folder, texts = tmp_path / "saved", ["a river of paper", "engine", "the violin"]
     embedder.Embedder(backbone, tokenizer, settings_of()).save(folder)
     encoder = rankers.load_encoder(folder)
-    assert encoder.settings["max_tokens"] == 32
+    assert encoder.embedding.max_tokens == 32
     (folder / "sentence_bert_config.json").write_text('{"max_seq_length": 128}', encoding="utf-8")
     edit(folder, embedding={})
     by_library = rankers.load_encoder(folder)
     assert isinstance(by_library, elsewhere.SentenceTransformerEncoder)
     (folder / "modules.json").unlink()
     mean = rankers.load_encoder(folder)
-    assert mean.settings["max_tokens"] == 128 and mean.settings["architecture"] == "untrained"
+    assert mean.embedding.max_tokens == 128 and mean.embedding.architecture == "untrained"
     for other in (by_library, mean):
         np.testing.assert_allclose(other.encode(texts), encoder.encode(texts), atol=1e-5)
     edit(folder, architectures=["BertForSequenceClassification"])

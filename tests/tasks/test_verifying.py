@@ -218,7 +218,7 @@ def test_missing_evidence_changes_nothing(tokenizer, head):
     alone = verifying.predict(model, short, length(head), progress=False)
     both = verifying.predict(model, [*long, *short], length(head), progress=False)[4:]
     narrow = copy.deepcopy(model)
-    narrow.backbone.config.joint = shape(head, 2)
+    narrow.joint = shape(head, 2)
     tight = verifying.predict(narrow, short, length(head, 2), progress=False)
     for other in (both, tight):
         np.testing.assert_allclose(other[list(verdicts.CLASSES)], alone[list(verdicts.CLASSES)], rtol=0, atol=1e-6)
@@ -330,7 +330,7 @@ def test_it_starts_from_the_backbone_of_a_joint_pre_training(tokenizer, head, tm
     )
     before.save(tmp_path / "model")
     model = loading.start_from(tmp_path / "model", tokenizer, length(head), joint=shape(head))
-    assert model.fresh == (head,) and model.shape == shape(head)
+    assert model.fresh == (head,) and model.joint == shape(head)
     kept, now = before.backbone.state_dict(), model.backbone.state_dict()
     assert kept.keys() == now.keys() and all(torch.equal(kept[name], now[name]) for name in kept)
     assert verifying.predict(model, made_up(3), length(head), progress=False).shape == (3, 5)

@@ -256,15 +256,15 @@ def cases_of_qa():
 
 def slow_contrast(model, found, micro) -> list[float]:
     """The loss of the first question, and 0 of the second, which has no answer."""
-    chosen, kind = model.settings["contrast"], int(micro["kinds"][0])
+    chosen, kind = model.finding.contrast, int(micro["kinds"][0])
     vectors = found["questions"][:1], found["sentences"][:1]
-    temperatures = torch.tensor(chosen["temperatures"])
+    temperatures = torch.tensor(chosen.temperatures)
     if model.projection is not None:
         vectors = slow.projected(model.projection, found["questions"][0], found["sentences"][0])
         vectors = [torch.tensor(part, dtype=torch.float64) for part in vectors]
     if len(vectors[0]) == 1:
         temperatures, kind = temperatures[kind : kind + 1], 0
-    similarity = {"projected": "cosine", "bilinear": "dot"}.get(chosen["similarity"], chosen["similarity"])
+    similarity = {"projected": "cosine", "bilinear": "dot"}.get(chosen.similarity, chosen.similarity)
     return [slow.question_evidence(*vectors, micro["evidence"][0], kind, temperatures, similarity), 0.0]
 
 

@@ -55,7 +55,7 @@ def embedder(architecture="untrained", pooling="mean", **options):
 
 def finder(generates=False, projection="none", similarity="cosine", loss_weight=0.5):
     contrast = evidence_models.contrast_of(projection, similarity, loss_weight, "0.5,1.0,0.75", KINDS)
-    settings = {"kinds": KINDS, "form": "marked", "max_tokens": 16, "contrast": contrast}
+    settings = evidence_models.Finding(KINDS, "marked", 16, contrast)
     if not generates:
         return ready(evidence_models.EvidenceFinder(RobertaModel(RobertaConfig(**SIZE), add_pooling_layer=False), None, settings))
     layers = {f"{side}_{name}": 1 for side in ("encoder", "decoder") for name in ("layers", "attention_heads")}

@@ -108,7 +108,7 @@ def _made(trap: Trap):
 
 def _weights(trap: Trap, model: Path, tokenizer) -> None:
     triplet = embedder.settings_of("triplet", "mean", 64, margin=1.0, distance="plain", selection="all")
-    finding = {"kinds": ["span"], "form": "plain", "max_tokens": 64, "contrast": {}}
+    finding = finder.Finding(["span"], "plain", 64, {})
     for name in ("pytorch_model.bin", "model.pt", "weights.ckpt", "model.pkl"):
         place = trap.copied(model, name.replace(".", "_"))
         (place / "model.safetensors").unlink()

@@ -52,7 +52,7 @@ READERS = {
     "fine-tuning": lambda path: loading.start_from(path, None, 48),
     "encoder": rankers.load_encoder,
     "embedder": embedder.load,
-    "embedding": lambda path: embedder.start_from(path, None, {"architecture": "untrained", "max_tokens": 48, "pooling": "mean"}),
+    "embedding": lambda path: embedder.start_from(path, None, embedder.Embedding("untrained", "mean", 48)),
     "cross-encoder": lambda path: elsewhere.load("sentence_transformer", str(path)),
     "tokenizer": lambda path: corpus.load_tokenizer(path),
     "export": lambda path: export.export(path.parent if path.name == "model" else path, path.with_name("out")),
