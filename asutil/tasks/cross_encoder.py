@@ -1,7 +1,6 @@
 """Cross-encoders of others: question and candidate in one input of a language model, one or two logits out."""
 
 import copy
-from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +15,7 @@ from . import rank
 BATCH = 32  # pairs of similar length that the model reads together
 
 
-class CrossEncoder(rank.BaseRanker):
+class CrossEncoder(rank.PairRanker):
     """Scores of candidates by a model of sentence-transformers as it is, in float32: its inputs, its modules, its longest input.
 
     s(q, c) = z_0 of a model with one logit, z_1 - z_0 of a model with two; class 1 is "answers the question", or class 0
@@ -37,17 +36,7 @@ class CrossEncoder(rank.BaseRanker):
         """The longest input, question and candidate together; a pair that is too long loses the ends of its longer text."""
         return self.model.max_seq_length
 
-    def score(self, questions: Iterable, progress: bool = True, folder: str | Path | None = None) -> pd.DataFrame:
-        """Score every candidate of every question, window by window.
-
-        Args:
-            questions: any iterable of `Question`s, read once.
-            folder: keep finished windows here, so that a stopped scoring can continue (as in `rank.Ranker.score`).
-        Returns: DataFrame with question_id, candidate_id, label (int8), score (float32), in the order of the questions.
-        """
-        return rank.windowed(questions, self._window, progress, folder, folder and self._identity())
-
-    def _window(self, questions: list, bar) -> pd.DataFrame:
+    def window_scores(self, questions: list, bar) -> pd.DataFrame:
         pairs = [(question, candidate) for question in questions for candidate in question.candidates]
         lengths = [len(question.text) + len(candidate.text) for question, candidate in pairs]
         by_length = np.argsort(lengths, kind="stable")[::-1]
@@ -63,7 +52,7 @@ class CrossEncoder(rank.BaseRanker):
         logits = self.model.predict(pairs, batch_size=len(pairs), show_progress_bar=False)
         return logits[:, self.answering] - logits[:, 1 - self.answering] if logits.ndim == 2 else logits
 
-    def _identity(self) -> str:
+    def identity(self) -> str:
         settings = [self.max_tokens, self.model.device.type, *[0] * (self.answering == 0)]
         return sentence_transformer.fingerprint(self.folder, "cross_encoder", *settings)
 

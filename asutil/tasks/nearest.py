@@ -2,8 +2,6 @@
 
 import hashlib
 import json
-from collections.abc import Iterable
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -50,11 +48,13 @@ def similarity(questions: np.ndarray, candidates: np.ndarray, by: str) -> np.nda
     raise ValueError(f"rank_by: one of {', '.join(RANK_BY)} expected, got {by!r}")
 
 
-class Nearest(rank.BaseRanker):
+class Nearest(rank.PairRanker):
     """Scores of candidates from their vectors and the question's, in float32, by every readout of the encoder.
 
     distance, cosine, dot, and manhattan where it ranks: `similarity`
     probability: the siamese head's logit z; P(label 1) = 1 / (1 + exp(-z)) has the same order, with more ties.
+    Each has a column in the table of scores. In each window of questions a text is embedded once (if the encoder is asymmetric, once as
+    a question and once as a candidate).
     Paper: asbert, sections 3 and 5: what makes the vectors is kept, and the nearest candidate is the answer.
     Args:
         encoder: anything with `encode(texts) -> (N, H)` and `identity`; an asymmetric one also takes `role`.
@@ -75,19 +75,7 @@ class Nearest(rank.BaseRanker):
         if contexts is not None:
             raise ValueError("this model embeds each text by itself: it takes no contexts")
 
-    def score(self, questions: Iterable, progress: bool = True, folder: str | Path | None = None) -> pd.DataFrame:
-        """Score every candidate of every question; in each window of questions a text is embedded once (if
-        the encoder is asymmetric, once as a question and once as a candidate).
-
-        Args:
-            questions: any iterable of `Question`s, read once.
-            folder: keep finished windows here, so that a stopped scoring can continue (as in `rank.Ranker.score`).
-        Returns: DataFrame with question_id, candidate_id, label (int8), score and a column for each readout (float32),
-            in the order of the questions.
-        """
-        return rank.windowed(questions, self._window, progress, folder, folder and self._identity())
-
-    def _window(self, questions: list, bar) -> pd.DataFrame:
+    def window_scores(self, questions: list, bar) -> pd.DataFrame:
         pairs = [(question, candidate) for question in questions for candidate in question.candidates]
         asymmetric = getattr(self.encoder, "asymmetric", False)
         row_of = {}  # text -> its row among the vectors
@@ -111,7 +99,7 @@ class Nearest(rank.BaseRanker):
             scores["probability"] = self.head(u, v).cpu().numpy()
         return scores
 
-    def _identity(self) -> str:
+    def identity(self) -> str:
         head = [] if self.head is None else [tensor.tolist() for tensor in self.head.state_dict().values()]
         device = getattr(self.encoder, "device", "cpu")  # another device, another rounding
         return hashlib.sha256(json.dumps([self.encoder.identity, str(device), self.by, head]).encode()).hexdigest()

@@ -129,6 +129,28 @@ class BaseRanker(ABC):
         return self.calibration
 
 
+class PairRanker(BaseRanker):
+    """A ranker whose score of a pair is a function of the two texts alone, whatever else is in their window."""
+
+    def score(self, questions: Iterable, progress: bool = True, folder: str | Path | None = None) -> pd.DataFrame:
+        """Score every candidate of every question, window by window.
+
+        Args:
+            questions: any iterable of `Question`s, read once.
+            folder: keep finished windows here, so that a stopped scoring can continue (as in `Ranker.score`).
+        Returns: DataFrame with question_id, candidate_id, label (int8), score (float32), in the order of the questions.
+        """
+        return windowed(questions, self.window_scores, progress, folder, folder and self.identity())
+
+    @abstractmethod
+    def window_scores(self, questions: list, bar: tqdm) -> pd.DataFrame:
+        """The scores of the questions of one window."""
+
+    @abstractmethod
+    def identity(self) -> str:
+        """A hash of what scores follow from besides the questions."""
+
+
 class Ranker(BaseRanker):
     """Scores of candidates by a pair model, with or without contexts, or by a joint one: the difference of two logits.
 
