@@ -7,6 +7,8 @@ sum to the loss of the whole batch, and their gradients to its gradient.
 import torch
 from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy, normalize
 
+from .io.spelling import require_one_of
+
 IGNORED = -100
 
 
@@ -165,7 +167,7 @@ def triplet(
         positive,
         negative,
     )
-    _check_choice("selection", selection, *SELECTIONS)
+    require_one_of("selection", selection, SELECTIONS)
     near = distance(anchor, positive, squared)
     far = distance(anchor, negative, squared)
     losses = (near - far + margin).clamp(min=0)
@@ -249,9 +251,9 @@ def question_evidence(
         0.313...
     """
     _check_question(questions, sentences, evidence, kind, temperatures)
-    _check_choice("similarity", similarity, "cosine", "dot")
-    _check_choice("reduction", reduction, "mean", "log_sum")
-    _check_choice("other_evidence", other_evidence, "exclude", *["include"] * (reduction == "mean"))
+    require_one_of("similarity", similarity, ("cosine", "dot"))
+    require_one_of("reduction", reduction, ("mean", "log_sum"))
+    require_one_of("other_evidence", other_evidence, ("exclude", "include") if reduction == "mean" else ("exclude",))
     questions, sentences = _wide(questions), _wide(sentences)
     if similarity == "cosine":
         questions, sentences = normalize(questions, dim=-1), normalize(sentences, dim=-1)
@@ -270,11 +272,6 @@ def question_evidence(
 def _require(fits: bool, expected: str, *tensors: torch.Tensor) -> None:
     if not fits:
         raise ValueError(f"{expected} expected, got {', '.join(str(tuple(tensor.shape)) for tensor in tensors)}")
-
-
-def _check_choice(name: str, value: str, *choices: str) -> None:
-    if value not in choices:
-        raise ValueError(f"{name}: {' or '.join(choices)} expected, got {value!r}")
 
 
 def _check_question(questions, sentences, evidence, kind, temperatures) -> None:

@@ -12,14 +12,15 @@ ROOT = Path(__file__).resolve().parents[1]
 BELOW = {
     "asutil.draws": (),
     "asutil.lazy": (),
+    "asutil.registry": (),
     "asutil.plugins": (),
-    "asutil.losses": (),
-    "asutil.heads": (),
+    "asutil.losses": ("asutil.io",),
+    "asutil.heads": ("asutil.registry", "asutil.io"),
     "asutil.io": ("asutil.draws", "asutil.plugins"),
     "asutil.corpus": ("asutil.draws", "asutil.plugins", "asutil.io"),
     "asutil.data": ("asutil.draws", "asutil.plugins", "asutil.io", "asutil.corpus"),
     "asutil.inputs": ("asutil.draws", "asutil.io", "asutil.corpus", "asutil.data"),
-    "asutil.sampling": ("asutil.draws", "asutil.io", "asutil.corpus", "asutil.data", "asutil.inputs"),
+    "asutil.sampling": ("asutil.draws", "asutil.registry", "asutil.io", "asutil.corpus", "asutil.data", "asutil.inputs"),
     "asutil.models": (
         "asutil.draws",
         "asutil.plugins",
@@ -30,7 +31,7 @@ BELOW = {
         "asutil.losses",
         "asutil.heads",
     ),
-    "asutil.metrics": ("asutil.draws", "asutil.io"),
+    "asutil.metrics": ("asutil.draws", "asutil.registry", "asutil.io"),
 }
 BELOW["asutil.training"] = tuple(name for name in BELOW if name != "asutil.lazy")
 BELOW["asutil.tasks"] = (*BELOW["asutil.training"], "asutil.training")

@@ -178,7 +178,7 @@ def test_easy_triplets_have_no_loss_and_no_gradient():
     loss = losses.triplet(anchor, torch.zeros(1, 2), negative)
     loss.backward()
     assert loss == 0 and not anchor.grad.any()
-    with pytest.raises(ValueError, match="selection: all or semi_hard or hard expected, got 'easy'"):
+    with pytest.raises(ValueError, match="selection: one of all, semi_hard, hard expected, got 'easy'"):
         losses.triplet(anchor, negative, negative, selection="easy")
 
 

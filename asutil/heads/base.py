@@ -5,15 +5,18 @@ from collections.abc import Callable
 import torch
 from torch import nn
 
+from ..io.spelling import require_one_of
+from ..registry import Registry
+
 # What a head reads -> its key -> its class: the slots of a joint input, pairs in inputs of their own, the vectors of texts.
-HEADS: dict[str, dict[str, type[nn.Module]]] = {"slots": {}, "pairs": {}, "vectors": {}}
+HEADS: dict[str, dict[str, type[nn.Module]]] = {reads: Registry("heads") for reads in ("slots", "pairs", "vectors")}
 
 
 def head(key: str, reads: str) -> Callable[[type], type]:
-    """A class decorator that registers a head."""
+    """A class decorator that registers a head. Raises: ValueError for a key that another one has."""
 
     def registered(made: type) -> type:
-        HEADS[reads][key] = made
+        HEADS[reads].add(key, made)
         return made
 
     return registered
@@ -31,8 +34,7 @@ class EvidenceHead(nn.Module):
 
     def __init__(self, hidden_size: int, classes: int = 2, form: str = "linear"):
         super().__init__()
-        if form not in ("linear", "released"):
-            raise ValueError(f'head_form: "linear" or "released" expected, got {form!r}')
+        require_one_of("head_form", form, ("linear", "released"))
         self.form = form
         size = self.joined * hidden_size
         before = [nn.Dropout(0.1), nn.Linear(size, size), nn.Tanh(), nn.Dropout(0.1)] if form == "released" else []

@@ -3,6 +3,7 @@
 import torch
 from torch import nn
 
+from ..io.spelling import require_one_of
 from .base import head
 
 
@@ -29,8 +30,7 @@ class QuestionTypeProjection(nn.Module):
         self, hidden_size: int, classes: int = 2, size: int | None = None, form: str = "projected", dropout: float = 0.1
     ):
         super().__init__()
-        if form not in ("projected", "bilinear"):
-            raise ValueError(f'form: "projected" or "bilinear" expected, got {form!r}')
+        require_one_of("form", form, ("projected", "bilinear"))
         if form == "bilinear" and size not in (None, hidden_size):
             raise ValueError(f"size: s' W q needs a square W of {hidden_size}, got {size}")
         self.form = form

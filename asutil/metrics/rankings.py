@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from ..io.spelling import require_one_of
 from . import registry
 from .registry import Ranks
 
@@ -63,8 +64,8 @@ def ranking(
         >>> round(r.map, 4), r.mrr, r.p_at_1, r.tied_questions
         (0.5417, 0.5, 0.0, 1)
     """
-    require("ties", ties, TIES)
-    require("empty", empty, EMPTY)
+    require_one_of("ties", ties, TIES)
+    require_one_of("empty", empty, EMPTY)
     questions, names, right, scores = _checked_rows(question_ids, labels, scores)
     rows = len(right)
     if ties == "trec_eval":
@@ -99,7 +100,7 @@ def at_random(rows: pd.DataFrame, empty: str = "raise") -> Ranking:
         >>> at_random(pd.DataFrame({"question_id": ["a"] * 3, "label": [0, 1, 0]})).map  # (1 + 1/2 + 1/3) / 3
         0.611111111111111
     """
-    require("empty", empty, EMPTY)
+    require_one_of("empty", empty, EMPTY)
     questions, names, right, _ = _checked_rows(rows["question_id"], rows["label"], np.zeros(len(rows)))
     size, right_count = np.bincount(questions), np.bincount(questions, right).astype(int)
     shapes, values = list(zip(size.tolist(), right_count.tolist())), {}
@@ -107,12 +108,6 @@ def at_random(rows: pd.DataFrame, empty: str = "raise") -> Ranking:
         expected = {shape: measure.at_random(*shape) if shape[1] else 0.0 for shape in set(shapes)}
         values[measure] = np.array([expected[shape] for shape in shapes])
     return _averaged(names, values, right_count, 0, empty)
-
-
-def require(name: str, value: str, options: tuple[str, ...]) -> None:
-    """Refuse an unknown value of an option. Raises: ValueError."""
-    if value not in options:
-        raise ValueError(f"{name} is one of {', '.join(options)}; got {value!r}")
 
 
 def _checked_rows(question_ids, labels, scores) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:

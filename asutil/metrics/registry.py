@@ -3,17 +3,18 @@
 A measure of rankings is a file of `asutil/metrics/measures/` that ends with `register`; nothing else names it.
 """
 
-import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache, cached_property
-from pathlib import Path
+from functools import cached_property
+from importlib import import_module
 
 import numpy as np
 
+from ..registry import Registry
+
 # Columns of values stand in this order, and those of other measures after them.
 FIRST = ("p@1", "map", "mrr")
-MEASURES = {}
+MEASURES = Registry("measures")
 
 
 @dataclass(frozen=True)
@@ -76,23 +77,15 @@ def register(key: str, title: str, column: str = "", value=None, at_random=None,
 
     Raises: ValueError for a key that another one has.
     """
-    if key in MEASURES:
-        raise ValueError(f"two measures have the key {key!r}")
     about = {"log": value is not None, "of": "question" if value else "split"} | about
-    MEASURES[key] = Measure(key, title, column=column or key, value=value, at_random=at_random, **about)
+    MEASURES.add(key, Measure(key, title, column=column or key, value=value, at_random=at_random, **about))
 
 
 def measures(of: str | None = None) -> list[Measure]:
     """All measures, or those that have one value a question, claim or context."""
-    _load()
+    import_module(f"{__package__}.measures")
     chosen = [measure for measure in MEASURES.values() if of in (None, measure.of)]
     return sorted(chosen, key=lambda measure: FIRST.index(measure.key) if measure.key in FIRST else len(FIRST))
-
-
-@cache
-def _load() -> None:
-    for path in sorted(Path(__file__).with_name("measures").glob("[a-z]*.py")):
-        importlib.import_module(f"{__package__}.measures.{path.stem}")
 
 
 def columns(of: str) -> dict[str, str]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..draws import keyed
+from ..io.spelling import require_one_of
 from .spans import POSITIVE, Example, Spans
 
 # Each draw of a sampler has a number, which is part of its key. Another number is another draw.
@@ -40,10 +41,8 @@ class Options:
     lengths: str | None
 
     def __post_init__(self):
-        if self.split not in ("train", "validation"):
-            raise ValueError(f"split is train or validation, got {self.split!r}")
-        if self.labels not in ("true", "shuffled"):
-            raise ValueError(f"labels are true or shuffled, got {self.labels!r}")
+        require_one_of("split", self.split, ("train", "validation"))
+        require_one_of("labels", self.labels, ("true", "shuffled"))
         if self.lengths not in (None, "even"):
             raise ValueError(f"lengths are even or None, got {self.lengths!r}")
 

@@ -5,11 +5,11 @@ from collections.abc import Callable
 import numpy as np
 
 from ..draws import keyed
+from ..registry import Registry
 from .base import BaseSampler
 from .pairs import PairSampler
 
-# name -> objective, in the order of their numbers
-OBJECTIVES: dict[str, type["Objective"]] = {}
+OBJECTIVES: dict[str, type["Objective"]] = Registry("objectives")
 
 
 def register(number: int, name: str | None = None) -> Callable[[type["Objective"]], type["Objective"]]:
@@ -23,13 +23,7 @@ def register(number: int, name: str | None = None) -> Callable[[type["Objective"
 
     def registered(rule: type["Objective"]) -> type["Objective"]:
         rule.name, rule.number = name or rule.__name__, number
-        for other in OBJECTIVES.values():
-            if other.name == rule.name or other.number == number:
-                raise ValueError(f"{rule.name}, number {number}: {other.name} has this name or number ({other.number})")
-        OBJECTIVES[rule.name] = rule
-        ordered = sorted(OBJECTIVES.items(), key=lambda item: item[1].number)
-        OBJECTIVES.clear()
-        OBJECTIVES.update(ordered)
+        OBJECTIVES.add(rule.name, rule)
         return rule
 
     return registered

@@ -6,6 +6,7 @@ the group). Nothing is materialised, and any example can be made again alone, in
 
 import numpy as np
 
+from ..io.spelling import require_one_of
 from .base import BaseSampler, Options
 from .objectives import OBJECTIVES
 
@@ -49,8 +50,7 @@ def Sampler(
         drawn again, and an anchor whose context repeats one of a or b is left out; D-120, equal parts of a union; D-132, every
         paragraph counts the same; D-154, a group may have a negative twice.
     """
-    if objective not in OBJECTIVES:
-        raise ValueError(f"objective is one of {', '.join(OBJECTIVES)}, got {objective!r}")
+    require_one_of("objective", objective, OBJECTIVES)
     sizes = hard_negatives, negatives, max_tokens
     options = Options(seed, epoch, split, *sizes, same_paragraph_before, positives, max_sentences, labels, lengths)
     rule = OBJECTIVES[objective]

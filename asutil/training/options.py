@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from torch import nn
 
+from ..io.spelling import require_one_of
 from ..models import scoring
 
 
@@ -47,8 +48,7 @@ class Options:
     progress: bool = True
 
     def __post_init__(self):
-        if self.precision not in ("auto", "fp32", "bf16"):
-            raise ValueError(f'precision: "auto", "fp32" or "bf16" expected, got {self.precision!r}')
+        require_one_of("precision", self.precision, ("auto", "fp32", "bf16"))
         if self.patience is not None and self.evaluate is None:
             raise ValueError("patience needs `evaluate`, which gives the metric to wait for")
 

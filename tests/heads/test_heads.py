@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from asutil import losses
 from asutil.heads import POOLED, QuestionTypeProjection, Siamese
+from asutil.heads.base import head
 from tests.trust import gradients, slow
 
 
@@ -69,10 +70,10 @@ def test_it_is_summed_in_float32():
         ({"evidence": torch.ones(5, dtype=torch.bool)}, r"expected, got \(3, 4\), \(3, 6, 4\), \(5,\)"),
         ({"kind": 3}, "kind: 0 to 2 expected, got 3"),
         ({"temperatures": torch.tensor([1.0, 0.0, 1.0])}, "a temperature above 0 for each of the 3 question types"),
-        ({"similarity": "norm"}, "similarity: cosine or dot expected, got 'norm'"),
-        ({"reduction": "sum"}, "reduction: mean or log_sum expected"),
-        ({"reduction": "log_sum", "other_evidence": "include"}, "other_evidence: exclude expected, got 'include'"),
-        ({"other_evidence": "drop"}, "other_evidence: exclude or include expected"),
+        ({"similarity": "norm"}, "similarity: one of cosine, dot expected, got 'norm'"),
+        ({"reduction": "sum"}, "reduction: one of mean, log_sum expected"),
+        ({"reduction": "log_sum", "other_evidence": "include"}, "other_evidence: one of exclude expected, got 'include'"),
+        ({"other_evidence": "drop"}, "other_evidence: one of exclude, include expected"),
     ],
 )
 def test_what_does_not_fit_is_refused(change, message):
@@ -117,10 +118,15 @@ def test_dropout_is_on_the_projections():
 def test_forms_that_do_not_go_together_are_refused():
     with pytest.raises(ValueError, match="needs a square W of 8, got 4"):
         QuestionTypeProjection(8, size=4, form="bilinear")
-    with pytest.raises(ValueError, match='"projected" or "bilinear" expected'):
+    with pytest.raises(ValueError, match="form: one of projected, bilinear expected"):
         QuestionTypeProjection(8, form="linear")
 
 
 def test_the_weights_of_a_weighted_sum_begin_near_zero():
     torch.manual_seed(0)
     assert POOLED["pair_weighted"](hidden_size=4096).weigh.weight.std().item() == pytest.approx(0.02, rel=0.1)
+
+
+def test_a_key_belongs_to_one_head():
+    with pytest.raises(ValueError, match="two heads have the key 'pair_max'"):
+        head("pair_max", reads="pairs")(Siamese)

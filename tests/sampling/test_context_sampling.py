@@ -1,6 +1,5 @@
 """Objectives with a context: which lengths and places are drawn, token ids and types, and how alike contexts are."""
 
-import os
 from collections import Counter, defaultdict
 from functools import lru_cache
 
@@ -11,9 +10,7 @@ from transformers import PreTrainedTokenizerFast
 
 from asutil import corpus as c
 from asutil import inputs, sampling
-from asutil.corpus import tokenizers
-from asutil.io import hub
-from asutil.sampling import Sampler, formulas, pairs, spans
+from asutil.sampling import Sampler, formulas, pairs
 from tests.trust.laws import LAWS, Listed, Text, check_epoch, check_group, groups
 
 from .test_sampler import CONTEXTUAL
@@ -69,36 +66,6 @@ def test_corpus_without_anchors_is_refused_with_counts(tokenizer, tmp_path, obje
 
 
 # ------------------------------------------------------------------ unions
-
-
-def test_context_all_is_groups_of_its_three_objectives_in_equal_parts(corpus):
-    options = {"seed": 4, "epoch": 1, "hard_negatives": 1, "negatives": 3}
-    union, found = Sampler(corpus, "context_all", **options), []
-    assert union.max_tokens == 128 and union.parts == 3
-    whole = union.spans(np.arange(len(union)))
-    for number, name in enumerate(CONTEXTUAL):
-        sampler = Sampler(corpus, name, **options)
-        alone = sampler.spans(np.arange(len(sampler)))
-        assert not alone.members.any()
-        mine = list(by_group(whole, whole.members == number))
-        assert len(set(mine)) == len(mine) and set(mine) <= set(by_group(alone, slice(None)))
-        found.append(len(sampler))
-    assert np.bincount(whole.members).tolist() == [min(found)] * 3
-    assert len(union) == 3 * min(found) and (whole.members.reshape(-1, 4) == whole.members[::4, None]).all()
-    switches = np.count_nonzero(np.diff(whole.members[::4])) / (len(whole.members) / 4 - 1)
-    assert abs(switches - 2 / 3) < 0.1  # mixed as by chance
-
-
-def by_group(made, rows):
-    arrays = (getattr(made, name)[rows] for name in ("ranges", "paragraphs", "labels", "kinds"))
-    return zip(*([group.tobytes() for group in array.reshape(-1, 4, *array.shape[1:])] for array in arrays))
-
-
-def test_all_says_its_members_too(corpus):
-    union = Sampler(corpus, "all")
-    whole = union.spans(np.arange(len(union)))
-    assert np.bincount(whole.members).tolist() == [min(len(member) for member in union.members)] * 3
-    assert (whole.kinds[whole.members == 2] != spans.HARD).all()  # psd, the third, has no hard negatives
 
 
 @pytest.mark.parametrize("layout", ["ordered", "packed"])
@@ -209,23 +176,15 @@ def test_overlap_equals_a_slow_count(corpus):
 
 
 @pytest.fixture(scope="module")
-def wikipedia(tmp_path_factory):
-    if not os.environ.get(hub.MIRROR):
-        pytest.skip(f"needs real data: set {hub.MIRROR}")
-    tokenizer = tokenizers.load_tokenizer("ibm-granite/granite-embedding-30m-english")
-    out = tmp_path_factory.mktemp("wikipedia") / "index"
-    return c.build(c.documents("local/wikipedia_small"), tokenizer, out, min_sentence_chars=20)
-
-
-@pytest.fixture(scope="module")
 def text_of_wikipedia(wikipedia):
-    return Text(wikipedia)
+    return Text(wikipedia(min_sentence_chars=20))
 
 
 @pytest.mark.mirror
 @pytest.mark.parametrize("objective", CONTEXTUAL)
 def test_ten_thousand_examples_of_wikipedia(wikipedia, text_of_wikipedia, objective):
-    sampler, ids_of = Sampler(wikipedia, objective), own_ids(wikipedia.tokenizer)
+    corpus = wikipedia(min_sentence_chars=20)
+    sampler, ids_of = Sampler(corpus, objective), own_ids(corpus.tokenizer)
     numbers = np.random.default_rng(0).permutation(len(sampler) // 5)[:2000]
     batch, kinds = sampler.batch((numbers[:, None] * 5 + np.arange(5)).ravel()), Counter()
     for place, group in enumerate(groups(sampler, objective, numbers.tolist())):

@@ -92,16 +92,6 @@ def test_what_sp_leaves_does_not_give_the_label_away(long_corpus):
     assert abs(metrics.auc(made.labels, left) - 0.5) < 0.03
 
 
-def test_any_example_is_made_alone_and_other_epochs_have_others(long_corpus):
-    sampler = Sampler(long_corpus, "ssp", epoch=2, lengths="even")
-    whole = sampler.spans(np.arange(len(sampler)))
-    for i in np.random.default_rng(0).choice(len(sampler), 30, replace=False):
-        alone = Sampler(long_corpus, "ssp", epoch=2, lengths="even").spans([i])
-        assert np.array_equal(alone.ranges[0], whole.ranges[i]) and alone.labels[0] == whole.labels[i]
-    others = Sampler(long_corpus, "ssp", epoch=3, lengths="even")
-    assert not np.array_equal(others.anchors, sampler.anchors)
-
-
 def test_a_union_hands_even_lengths_to_its_objectives(long_corpus):
     union = Sampler(long_corpus, "all", lengths="even")
     assert [member.options.lengths for member in union.members] == ["even"] * 3
@@ -113,15 +103,3 @@ def test_lengths_that_no_paragraph_can_hold_are_left_out(tokenizer, tmp_path):
     documents = made_up_documents(60, paragraphs=(3, 5), sentences=(3, 3))
     corpus = c.build(documents, tokenizer, tmp_path / "index")
     assert {a + b for a, b in lengths_of(Sampler(corpus, "ssp", lengths="even"))} == {2, 3}
-
-
-@pytest.mark.parametrize(
-    ("objective", "lengths", "message"),
-    [
-        ("ssp", "odd", "lengths are even or None, got 'odd'"),
-        ("mspp", "even", "lengths are an option of objectives of pairs, got 'even' for mspp"),
-    ],
-)
-def test_bad_lengths(corpus, objective, lengths, message):
-    with pytest.raises(ValueError, match=message):
-        Sampler(corpus, objective, lengths=lengths)

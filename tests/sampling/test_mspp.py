@@ -1,11 +1,8 @@
 """The laws of MSPP (`tests.trust.laws`) on a corpus of text and on generated ones, how draws are shared out, and token ids."""
 
 import itertools
-import os
 import pickle
 from collections import Counter, defaultdict
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
 
 import numpy as np
 import pytest
@@ -14,9 +11,7 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 
 from asutil import corpus as c
-from asutil import inputs, sampling
-from asutil.corpus import tokenizers
-from asutil.io import hub
+from asutil import inputs
 from asutil.sampling import OBJECTIVES, Sampler, mspp
 from tests.sampling.objectives.mspp import JOINT
 from tests.sampling.objectives.mspp import check_joint as check
@@ -24,7 +19,6 @@ from tests.trust.laws import Listed, Text
 
 from ..conftest import made_up_documents
 from .test_context_sampling import word_pieces
-from .test_sampler import _made as ranges_of
 
 OPTIONS = [
     {},
@@ -242,24 +236,7 @@ def test_batches_of_pre_training_hold_the_same_groups(corpus):
     )
 
 
-# ------------------------------------------------------------------ any order, any process, any option
-
-
-@pytest.mark.parametrize("options", [{}, {"positives": 2, "max_sentences": 2}])
-def test_any_order_gives_the_same_groups(corpus, options):
-    sampler = Sampler(corpus, "mspp", seed=3, epoch=2, **options)
-    order = np.random.default_rng(0).permutation(len(sampler))
-    whole, shuffled = sampler.spans(np.arange(len(sampler))), Sampler(corpus, "mspp", seed=3, epoch=2, **options).spans(order)
-    for name in ("ranges", "paragraphs", "labels", "kinds", "groups"):
-        assert np.array_equal(getattr(whole, name)[order], getattr(shuffled, name))
-    for i in order[:20]:
-        assert sampler.batch([i]).input_ids.tolist() == sampler.batch(np.arange(len(sampler))).input_ids[[i]].tolist()
-
-
-def test_workers_make_the_same_groups(corpus):
-    jobs = [(corpus.folder, "mspp", part) for part in np.array_split(np.arange(60), 4)]
-    with ProcessPoolExecutor(2, get_context("spawn")) as pool:
-        assert list(pool.map(ranges_of, jobs)) == [ranges_of(job) for job in jobs]
+# ------------------------------------------------------------------ any process, any option
 
 
 def test_a_sampler_can_be_sent_to_another_process():
@@ -291,33 +268,6 @@ def test_every_option_changes_the_groups(corpus):
 
 
 @pytest.mark.parametrize(
-    ("objective", "options", "message"),
-    [
-        ("mspp", {"positives": 0}, "positives and max_sentences: at least 1, got 0 and 1"),
-        ("mspp", {"max_sentences": 0}, "positives and max_sentences: at least 1, got 1 and 0"),
-        ("mspp", {"max_tokens": 384, "positives": 2}, "max_tokens: a multiple of the 7 slots of s_0 and 6 candidates expected, got 384"),
-        ("mspp", {"hard_negatives": 5}, "expected 0 <= hard_negatives <= negatives, got 5 and 4"),
-        ("mspp", {"same_paragraph_before": True}, "same_paragraph_before is an option of ssp with hard negatives, got mspp"),
-        ("mspp", {"split": "test"}, "split is train or validation, got 'test'"),
-        ("ssp", {"positives": 1}, "positives and max_sentences are options of mspp, got 1 and None for ssp"),
-        ("ssp", {"max_sentences": 2}, "positives and max_sentences are options of mspp, got None and 2 for ssp"),
-    ],
-)
-def test_bad_arguments(corpus, objective, options, message):
-    with pytest.raises(ValueError, match=message):
-        Sampler(corpus, objective, **options)
-
-
-def test_bad_numbers(corpus):
-    sampler = Sampler(corpus, "mspp", max_tokens=12)
-    with pytest.raises(IndexError, match=f"examples are 0 to {len(sampler) - 1}, got 0 to {len(sampler)}"):
-        sampler.spans([0, len(sampler)])
-    with pytest.raises(ValueError, match="leaves no room"):
-        sampler.batch([0])
-    assert sampler.spans([]).ranges.shape == (0, 6, 1, 2)
-
-
-@pytest.mark.parametrize(
     "documents",
     [
         [[[n]] for n in range(8)],  # nothing beside s_0
@@ -333,22 +283,13 @@ def test_a_corpus_without_groups_is_refused_with_counts(documents):
         Sampler(corpus, "mspp", negatives=20, max_tokens=22 * 8)
 
 
-def test_its_own_examples_and_one_head():
-    assert sampling.objective_of_data("mspp") == "mspp" and sampling.head_count("mspp") == 1
-    with pytest.raises(ValueError, match="per_objective is for all and context_all, got mspp"):
-        sampling.head_count("mspp", "per_objective")
-
-
 # ------------------------------------------------------------------ real text
 
 
 @pytest.mark.mirror
-def test_ten_thousand_groups_of_wikipedia(tmp_path):
-    if not os.environ.get(hub.MIRROR):
-        pytest.skip(f"needs real data: set {hub.MIRROR}")
-    tokenizer = tokenizers.load_tokenizer("ibm-granite/granite-embedding-30m-english")
-    corpus = c.build(c.documents("local/wikipedia_small"), tokenizer, tmp_path / "index")
-    text, sampler = Text(corpus), Sampler(corpus, "mspp")
+def test_ten_thousand_groups_of_wikipedia(wikipedia):
+    corpus = wikipedia()
+    text, sampler, tokenizer = Text(corpus), Sampler(corpus, "mspp"), corpus.tokenizer
     numbers = np.random.default_rng(0).permutation(len(sampler))[:10_000]
     made, hard = examples(sampler, numbers), Counter()
     for example in made:

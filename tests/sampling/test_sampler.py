@@ -2,8 +2,6 @@
 
 import contextlib
 import itertools
-import os
-from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 
@@ -14,14 +12,13 @@ from hypothesis import strategies as st
 
 from asutil import corpus as c
 from asutil import metrics, sampling
-from asutil.io import hub
-from asutil.sampling import OBJECTIVES, Sampler, formulas
+from asutil.sampling import OBJECTIVES, Sampler, formulas, spans
 from asutil.sampling.pairs import PairSampler
 from tests.trust.laws import LAWS, Text, check_epoch, check_group, groups
 
 from ..conftest import made_up_documents
 
-ALL = [name for name, rule in OBJECTIVES.items() if rule.parts > 1]  # a group of mspp is one example: tests of its own
+COLUMNS = ("ranges", "paragraphs", "labels", "kinds", "groups")
 CONTEXTUAL = list(OBJECTIVES["context_all"].members)
 PLAIN = [name for name, rule in OBJECTIVES.items() if rule.parts == 2 and not rule.members]  # pairs, one objective each
 
@@ -91,26 +88,30 @@ def test_whether_an_anchor_can_have_negatives_is_its_own_matter(tokenizer, tmp_p
     assert 20 < np.concatenate(refused).sum() < sum(map(len, refused)) - 100
 
 
-@pytest.mark.parametrize("same_paragraph_before", [False, True])
-def test_all_is_groups_of_its_three_objectives_in_equal_parts(corpus, same_paragraph_before):
+@pytest.mark.parametrize(("objective", "parts", "before"), [("all", 2, False), ("all", 2, True), ("context_all", 3, False)])
+def test_a_union_is_groups_of_its_objectives_in_equal_parts(corpus, objective, parts, before):
     options = {"seed": 4, "epoch": 1, "hard_negatives": 1, "negatives": 3}
-    union = Sampler(corpus, "all", same_paragraph_before=same_paragraph_before, **options)
-    assert union.max_tokens == 128
-    of = {"ssp": {"same_paragraph_before": same_paragraph_before}, "sp": {}, "psd": {}}
-    whole, members = union.spans(np.arange(len(union))), []
-    for name, more in of.items():
-        alone = Sampler(corpus, name, max_tokens=128, **options, **more)
-        made = alone.spans(np.arange(len(alone)))
-        members += [(name, *(array.tobytes() for array in parts)) for parts in zip(*by_group(made))]
-    found = [tuple(array.tobytes() for array in parts) for parts in zip(*by_group(whole))]
-    assert len(set(found)) == len(found)
-    assert whole.groups.tolist() == np.repeat(np.arange(len(found)), 4).tolist()
-    name_of = {member[1:]: member[0] for member in members}
-    order = [name_of[group] for group in found]
-    fewest = min(Counter(member[0] for member in members).values())
-    assert Counter(order) == dict.fromkeys(of, fewest)
-    switches = sum(one != other for one, other in itertools.pairwise(order))
-    assert abs(switches / (len(order) - 1) - 2 / 3) < 0.1  # mixed as by chance
+    union, sizes = Sampler(corpus, objective, same_paragraph_before=before, **options), []
+    assert union.max_tokens == 128 and union.parts == parts
+    whole = union.spans(np.arange(len(union)))
+    for number, name in enumerate(OBJECTIVES[objective].members):
+        sampler = Sampler(corpus, name, max_tokens=128, same_paragraph_before=before and name == "ssp", **options)
+        alone = sampler.spans(np.arange(len(sampler)))
+        assert not alone.members.any()
+        mine = list(by_group(whole, whole.members == number))
+        assert len(set(mine)) == len(mine) and set(mine) <= set(by_group(alone, slice(None)))
+        sizes.append(len(sampler))
+    assert np.bincount(whole.members).tolist() == [min(sizes)] * 3 and len(union) == 3 * min(sizes)
+    assert (whole.members.reshape(-1, 4) == whole.members[::4, None]).all()
+    assert whole.groups.tolist() == np.repeat(np.arange(len(union) // 4), 4).tolist()
+    assert objective != "all" or (whole.kinds[whole.members == 2] != spans.HARD).all()  # psd, the third, has no hard negatives
+    switches = np.count_nonzero(np.diff(whole.members[::4])) / (len(whole.members) / 4 - 1)
+    assert abs(switches - 2 / 3) < 0.1  # mixed as by chance
+
+
+def by_group(made, rows):
+    arrays = (getattr(made, name)[rows] for name in ("ranges", "paragraphs", "labels", "kinds"))
+    return zip(*([group.tobytes() for group in array.reshape(-1, 4, *array.shape[1:])] for array in arrays))
 
 
 def test_a_union_has_other_groups_of_its_larger_objectives_every_epoch(corpus):
@@ -124,10 +125,6 @@ def test_a_union_has_other_groups_of_its_larger_objectives_every_epoch(corpus):
     assert abs(len(visited[0] & visited[1]) / len(visited[0]) - share) < 0.15
 
 
-def by_group(made):
-    return (array.reshape(-1, 4, *array.shape[1:]) for array in (made.ranges, made.paragraphs, made.labels, made.kinds))
-
-
 @pytest.mark.parametrize("hard_negatives", [2, 3, 4])
 def test_hard_negatives_of_a_group_are_different_paragraphs(corpus, hard_negatives):
     sampler = Sampler(corpus, "sp", hard_negatives=hard_negatives)
@@ -136,17 +133,24 @@ def test_hard_negatives_of_a_group_are_different_paragraphs(corpus, hard_negativ
         assert len(hard) == len(set(hard))
 
 
-@pytest.mark.parametrize("objective", ALL)
-def test_any_order_gives_the_same_examples(corpus, objective):
-    sampler = Sampler(corpus, objective, seed=3, epoch=2)
-    whole = sampler.batch(np.arange(len(sampler)))
-    order = np.random.default_rng(0).permutation(len(sampler))
-    shuffled = Sampler(corpus, objective, seed=3, epoch=2).batch(order)
+@pytest.mark.parametrize(
+    ("objective", "options"),
+    [*((name, {}) for name in OBJECTIVES), ("mspp", {"positives": 2, "max_sentences": 2}), ("ssp", {"lengths": "even"})],
+)
+def test_any_order_gives_the_same_examples(corpus, objective, options):
+    make = lambda epoch=2: Sampler(corpus, objective, seed=3, epoch=epoch, **options)
+    every = np.arange(len(make()))
+    order = np.random.default_rng(0).permutation(every)
+    for names, made in ((COLUMNS, lambda numbers: make().spans(numbers)), (("labels", "lengths"), lambda numbers: make().batch(numbers))):
+        whole, shuffled = made(every), made(order)
+        assert all(np.array_equal(getattr(whole, name)[order], getattr(shuffled, name)) for name in names)
     assert np.array_equal(whole.input_ids[order], shuffled.input_ids)
-    assert np.array_equal(whole.labels[order], shuffled.labels)
     for i in order[:20]:
-        alone = sampler.batch([i])
-        assert alone.input_ids[0].tolist() == whole.input_ids[i, : whole.lengths[i]].tolist()
+        alone = make().batch([i]).input_ids[0]
+        assert alone.tolist() == whole.input_ids[i, : len(alone)].tolist()
+        assert objective == "mspp" or len(alone) == whole.lengths[i]
+    others = make(epoch=3)
+    assert len(others) != len(every) or not np.array_equal(others.spans(every).ranges, make().spans(every).ranges)
 
 
 def _made(job):
@@ -155,8 +159,7 @@ def _made(job):
 
 
 def test_four_workers_make_the_same_examples(corpus):
-    numbers = np.array_split(np.arange(200), 8)
-    jobs = [(corpus.folder, "sp", part) for part in numbers]
+    jobs = [(corpus.folder, name, part) for name, count in (("sp", 200), ("mspp", 60)) for part in np.array_split(np.arange(count), 4)]
     with ProcessPoolExecutor(4, get_context("spawn")) as pool:
         assert list(pool.map(_made, jobs)) == [_made(job) for job in jobs]
 
@@ -209,8 +212,6 @@ def test_shuffled_labels_are_functions_of_seed_epoch_and_group(corpus):
         assert np.array_equal(Sampler(corpus, "ssp", seed, epoch, labels="shuffled").batch(order).labels, made[seed, epoch][order])
         assert [sampler[int(i)].label for i in order[:9]] == made[seed, epoch][order[:9]].tolist()
     assert len({labels.tobytes() for labels in made.values()}) == 3
-    with pytest.raises(ValueError, match="labels are true or shuffled, got 'random'"):
-        Sampler(corpus, "ssp", labels="random")
 
 
 def test_placement_is_uniform():
@@ -242,40 +243,55 @@ def test_laws_for_any_seed(corpus, seed, objective):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("objective", "options", "message"),
     [
-        (("spp",), rf"objective is one of {', '.join(sampling.OBJECTIVES)}, got 'spp'"),
-        (("ssp", 0, 0, "test"), r"split is train or validation, got 'test'"),
-        (("ssp", 0, 0, "train", 0, 4, None, True), r"same_paragraph_before is an option of ssp with hard negatives"),
-        (("sp", 0, 0, "train", 2, 4, None, True), r"same_paragraph_before is an option of ssp"),
-        (("ssp", 0, 0, "train", 5, 4), r"expected 0 <= hard_negatives <= negatives, got 5 and 4"),
+        ("spp", {}, rf"objective: one of {', '.join(sampling.OBJECTIVES)} expected, got 'spp'"),
+        ("ssp", {"split": "test"}, "split: one of train, validation expected, got 'test'"),
+        ("mspp", {"split": "test"}, "split: one of train, validation expected, got 'test'"),
+        ("ssp", {"labels": "random"}, "labels: one of true, shuffled expected, got 'random'"),
+        ("ssp", {"lengths": "odd"}, "lengths are even or None, got 'odd'"),
+        ("mspp", {"lengths": "even"}, "lengths are an option of objectives of pairs, got 'even' for mspp"),
+        ("ssp", {"hard_negatives": 0, "same_paragraph_before": True}, "same_paragraph_before is an option of ssp with hard negatives"),
+        ("sp", {"same_paragraph_before": True}, "same_paragraph_before is an option of ssp"),
+        ("mspp", {"same_paragraph_before": True}, "same_paragraph_before is an option of ssp with hard negatives, got mspp"),
+        ("ssp", {"hard_negatives": 5}, "expected 0 <= hard_negatives <= negatives, got 5 and 4"),
+        ("mspp", {"hard_negatives": 5}, "expected 0 <= hard_negatives <= negatives, got 5 and 4"),
+        ("mspp", {"positives": 0}, "positives and max_sentences: at least 1, got 0 and 1"),
+        ("mspp", {"max_sentences": 0}, "positives and max_sentences: at least 1, got 1 and 0"),
+        ("mspp", {"max_tokens": 384, "positives": 2}, "max_tokens: a multiple of the 7 slots of s_0 and 6 candidates expected, got 384"),
+        ("ssp", {"positives": 1}, "positives and max_sentences are options of mspp, got 1 and None for ssp"),
+        ("ssp", {"max_sentences": 2}, "positives and max_sentences are options of mspp, got None and 2 for ssp"),
     ],
 )
-def test_bad_arguments(corpus, arguments, message):
+def test_bad_arguments(corpus, objective, options, message):
     with pytest.raises(ValueError, match=message):
-        Sampler(corpus, *arguments)
+        Sampler(corpus, objective, **options)
 
 
 def test_mlm_alone_reads_the_examples_of_another_objective():
-    assert [sampling.objective_of_data("ssp"), sampling.objective_of_data("mlm", "psd")] == ["ssp", "psd"]
+    assert [sampling.objective_of_data(name) for name in ("ssp", "mspp")] == ["ssp", "mspp"]
+    assert sampling.objective_of_data("mlm", "psd") == "psd"
     for arguments in (("ssp", "ssp"), ("mlm", None), ("mlm",)):
         with pytest.raises(ValueError, match="data names the objective whose examples mlm reads"):
             sampling.objective_of_data(*arguments)
 
 
 def test_a_head_for_each_objective_is_for_unions():
-    counts = [sampling.head_count("all"), sampling.head_count("context_all", "per_objective"), sampling.head_count("ssp", "shared")]
-    assert counts == [1, 3, 1]
-    with pytest.raises(ValueError, match="heads: per_objective is for all and context_all, got ssp"):
-        sampling.head_count("ssp", "per_objective")
+    assert [sampling.head_count(name) for name in ("all", "mspp", "ssp")] == [1, 1, 1]
+    assert sampling.head_count("context_all", "per_objective") == 3 and sampling.head_count("ssp", "shared") == 1
+    for name in ("ssp", "mspp"):
+        with pytest.raises(ValueError, match=f"heads: per_objective is for all and context_all, got {name}"):
+            sampling.head_count(name, "per_objective")
 
 
-def test_bad_numbers(corpus):
-    sampler = Sampler(corpus, "ssp")
-    with pytest.raises(IndexError, match="examples are 0 to"):
-        sampler.spans([len(sampler)])
+@pytest.mark.parametrize(("objective", "max_tokens"), [("ssp", 5), ("mspp", 12)])
+def test_bad_numbers(corpus, objective, max_tokens):
+    sampler = Sampler(corpus, objective, max_tokens=max_tokens)
+    with pytest.raises(IndexError, match=f"examples are 0 to {len(sampler) - 1}, got 0 to {len(sampler)}"):
+        sampler.spans([0, len(sampler)])
     with pytest.raises(ValueError, match="leaves no room"):
-        Sampler(corpus, "ssp", max_tokens=5).batch([0])
+        sampler.batch([0])
+    assert len(sampler.spans([]).ranges) == 0
 
 
 def test_corpus_without_anchors_is_refused_with_counts(tokenizer, tmp_path):
@@ -295,8 +311,8 @@ def test_corpus_without_anchors_is_refused_with_counts(tokenizer, tmp_path):
 @pytest.mark.mirror
 @pytest.mark.parametrize("objective", PLAIN)
 def test_ten_thousand_examples_of_wikipedia(wikipedia, objective):
-    text, sampler = Text(wikipedia), Sampler(wikipedia, objective)
-    tokenizer = wikipedia.tokenizer
+    corpus = wikipedia()
+    text, sampler, tokenizer = Text(corpus), Sampler(corpus, objective), corpus.tokenizer
     size = LAWS[objective].size({})
     numbers = np.random.default_rng(0).permutation(len(sampler) // size)[: 10_000 // size]
     batch = sampler.batch((numbers[:, None] * size + np.arange(size)).ravel())
@@ -309,13 +325,3 @@ def test_ten_thousand_examples_of_wikipedia(wikipedia, objective):
             assert batch.input_ids[row, : batch.lengths[row]].tolist() == ids
             row += 1
     assert row == len(numbers) * size
-
-
-@pytest.fixture(scope="module")
-def wikipedia(tmp_path_factory):
-    if not os.environ.get(hub.MIRROR):
-        pytest.skip(f"needs real data: set {hub.MIRROR}")
-    from asutil.corpus import tokenizers
-
-    tokenizer = tokenizers.load_tokenizer("ibm-granite/granite-embedding-30m-english")
-    return c.build(c.documents("local/wikipedia_small"), tokenizer, tmp_path_factory.mktemp("wikipedia") / "index")
