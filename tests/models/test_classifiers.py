@@ -11,7 +11,7 @@ from asutil import load_ranker
 from asutil.models import classifiers, joint, loading
 from asutil.tasks import cross_encoder, rank
 
-from ..tasks.test_cross_encoder import KINDS, QUESTION, SIZE, TEXTS, bert_tokenizer, by_a_loop, changed, saved  # noqa: F401
+from ..tasks.test_cross_encoder import KINDS, QUESTION, TEXTS, by_a_loop, saved
 
 NAMES = [
     (("entailment", "not_entailment"), 0, False),
@@ -55,7 +55,7 @@ def exchanged(folder, place, tokenizer):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_cross_encoder_keeps_its_meaning_as_a_ranker_and_in_training(tmp_path, kind, tokenizer, bert_tokenizer):  # noqa: F811
+def test_a_cross_encoder_keeps_its_meaning_as_a_ranker_and_in_training(tmp_path, kind, tokenizer, bert_tokenizer):
     """One logit, two, and two in the other order: the same scores by a plain loop, as a ranker, as a start and after an export."""
     own = tokenizer if kind in ("roberta", "modernbert") else bert_tokenizer
     longest = 58 if kind == "roberta" else 60
@@ -79,7 +79,7 @@ def test_a_cross_encoder_keeps_its_meaning_as_a_ranker_and_in_training(tmp_path,
         assert loading.load(folder, keep_head=False).fresh == ("pair",)
 
 
-def test_continued_and_fresh_heads_are_functions_of_their_seed(tmp_path, bert_tokenizer):  # noqa: F811
+def test_continued_and_fresh_heads_are_functions_of_their_seed(tmp_path, bert_tokenizer):
     folder = saved(tmp_path, "bert", 1, bert_tokenizer)
     state = torch.random.get_rng_state()
     digests = set()
@@ -113,7 +113,7 @@ def test_a_backbone_that_cannot_be_trained_is_refused_when_it_is_loaded(tmp_path
         loading.start_from(tmp_path, tokenizer, 40)
 
 
-def test_a_joint_model_starts_from_a_classifier_of_three_classes(tmp_path, bert_tokenizer):  # noqa: F811
+def test_a_joint_model_starts_from_a_classifier_of_three_classes(tmp_path, bert_tokenizer):
     """It has a head of its own, so the one that was saved is of no account."""
     folder = saved(tmp_path, "bert", 3, bert_tokenizer)
     shape = joint.shape(True, "ie_k", 3, 60, "linear", "absolute")

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from transformers import AutoModel, AutoModelForMaskedLM, BertTokenizer, ElectraConfig, ElectraForMaskedLM, ElectraForPreTraining
+from transformers import AutoModel, AutoModelForMaskedLM, ElectraConfig, ElectraForMaskedLM, ElectraForPreTraining
 
 from aslab import runs
 from asutil import inputs
@@ -76,15 +76,13 @@ def test_a_save_that_fails_leaves_the_former_pair(saved, monkeypatch):
 
 
 @pytest.fixture
-def mirrored(tmp_path, monkeypatch):
+def mirrored(bert_tokenizer, tmp_path, monkeypatch):
     """A pair as the hub has them: whole models in two folders, with a WordPiece tokenizer that gives token types."""
-    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcdefghijklmnopqrstuvwxyz", *(f"##{c}" for c in "abcdefghijklmnopqrstuvwxyz")]
-    tokenizer = BertTokenizer(vocab={word: n for n, word in enumerate(words)})
     torch.manual_seed(2)
     for half, kind, size in (("discriminator", ElectraForPreTraining, WIDE), ("generator", ElectraForMaskedLM, NARROW)):
         folder = tmp_path / "hub" / "google" / f"electra-base-{half}"
-        kind(ElectraConfig(**size | {"vocab_size": len(words)})).save_pretrained(folder)
-        tokenizer.save_pretrained(folder)
+        kind(ElectraConfig(**size | {"vocab_size": len(bert_tokenizer)})).save_pretrained(folder)
+        bert_tokenizer.save_pretrained(folder)
     monkeypatch.setenv("ASUTIL_MIRROR", str(tmp_path / "hub"))
     return tmp_path / "hub" / "google"
 

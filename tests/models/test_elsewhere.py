@@ -168,14 +168,13 @@ def test_without_the_package_of_use_it_is_said_how_to_get_it(monkeypatch):
 
 
 @pytest.fixture(scope="module")
-def bert(tmp_path_factory):
+def bert(bert_tokenizer, tmp_path_factory):
     """A saved BERT of random weights and letters for words."""
-    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcdefghijklmnopqrstuvwxyz", *(f"##{c}" for c in "abcdefghijklmnopqrstuvwxyz")]
     sizes = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64, "initializer_range": 0.2}
     folder = tmp_path_factory.mktemp("bert")
     with checkpoints.seeded(5):
-        AutoModel.from_config(BertConfig(vocab_size=len(words), max_position_embeddings=66, **sizes)).save_pretrained(folder)
-    BertTokenizer(vocab={word: n for n, word in enumerate(words)}, model_max_length=66).save_pretrained(folder)
+        AutoModel.from_config(BertConfig(vocab_size=len(bert_tokenizer), max_position_embeddings=66, **sizes)).save_pretrained(folder)
+    BertTokenizer(vocab=bert_tokenizer.get_vocab(), model_max_length=66).save_pretrained(folder)
     return folder
 
 

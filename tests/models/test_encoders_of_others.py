@@ -19,7 +19,7 @@ from asutil.models import embedder, loading
 from asutil.models.elsewhere import SentenceTransformerEncoder
 from asutil.tasks import nearest, ranked_sentences, rankers
 
-from ..tasks.test_cross_encoder import SIZE, bert_tokenizer, saved  # noqa: F401
+from ..tasks.test_cross_encoder import SIZE, saved
 
 QUESTION, TEXTS = "where is the old mill", [f"{word} by the river " * n for n, word in enumerate(["mill", "nowhere", "sea", "old"], 1)]
 
@@ -186,7 +186,7 @@ def test_a_folder_of_another_form_says_what_it_is(tmp_path, contents, reason):
         assert str(refused.value).count(str(tmp_path)) == 1 and "Error" not in str(refused.value)
 
 
-def test_a_folder_without_its_tokenizer_and_a_config_without_architectures(tmp_path, bert_tokenizer):  # noqa: F811
+def test_a_folder_without_its_tokenizer_and_a_config_without_architectures(tmp_path, bert_tokenizer):
     folder = saved(tmp_path, "bert", 1, bert_tokenizer)
     expected = load_ranker(folder, "cpu").rank(QUESTION, TEXTS)
     config = json.loads((folder / "config.json").read_text())

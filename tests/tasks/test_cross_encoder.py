@@ -10,7 +10,7 @@ import torch
 import transformers
 from safetensors.torch import load_file, save_file
 from sentence_transformers.sentence_transformer.modules import Dense, Pooling, Transformer
-from transformers import AutoModelForSequenceClassification, AutoTokenizer, BertTokenizer
+from transformers import AutoModelForSequenceClassification, AutoTokenizer
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
 from asutil import load_ranker
@@ -29,13 +29,6 @@ KINDS = {
     "modernbert": SIZE | {"pad_token_id": 1, "cls_token_id": 0, "sep_token_id": 2, "reference_compile": False},
 }
 QUESTION, TEXTS = "Where is the old mill?", ["By the river.", "", "nowhere " * 60, "The mill is by the river, is it not?", "By the river."]
-
-
-@pytest.fixture(scope="module")
-def bert_tokenizer():
-    letters = "abcdefghijklmnopqrstuvwxyz"
-    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *letters, *(f"##{letter}" for letter in letters)]
-    return BertTokenizer(vocab={word: n for n, word in enumerate(words)})
 
 
 def saved(folder, kind, labels, tokenizer, **config):

@@ -71,18 +71,10 @@ def test_two_processes_end_in_the_weights_of_one(alone, tmp_path):
         assert ours == pytest.approx(theirs, rel=1e-6)  # losses, tokens and evaluations are those of all processes
 
 
-def test_killed_on_two_processes_a_run_goes_on_on_one(alone, tmp_path):
+@pytest.mark.parametrize(("save_seconds", "saved"), [((120, 120), {20}), ((0, 10**6), {26, 27}), ((10**6, 0), {20})])
+def test_killed_on_two_processes_a_run_goes_on_on_one_from_what_the_clock_of_the_first_saved(alone, tmp_path, save_seconds, saved):
     folder = tmp_path / "killed"
-    assert start(folder, 2, stop=27).returncode != 0 and not (folder / "final.safetensors").exists()
-    assert checkpoints.newest_checkpoint(folder / "checkpoints").name == "checkpoint-20"
-    work(folder)
-    assert apart(final(alone), final(folder)) < 1e-9
-
-
-@pytest.mark.parametrize(("save_seconds", "saved"), [((0, 10**6), {26, 27}), ((10**6, 0), {20})])
-def test_the_clock_of_the_first_process_alone_says_when_to_save(alone, tmp_path, save_seconds, saved):
-    folder = tmp_path / "clocks"
-    assert start(folder, 2, stop=27, save_seconds=save_seconds).returncode != 0
+    assert start(folder, 2, stop=27, save_seconds=save_seconds).returncode != 0 and not (folder / "final.safetensors").exists()
     assert int(checkpoints.newest_checkpoint(folder / "checkpoints").name.split("-")[1]) in saved
     work(folder)
     assert apart(final(alone), final(folder)) < 1e-9
