@@ -33,7 +33,6 @@ HUB_FORMS = {
     "vblagoje/cc_news": Form(separator="\n"),
 }
 SUFFIXES = (".parquet", ".jsonl", ".txt")
-HIDDEN = "hidden"  # in place of the ending of a hidden file
 
 
 def documents(source, split="train", limit=None, text_column=None, paragraph_separator=None, exclude_titles=()):
@@ -83,9 +82,7 @@ def _documents_of_one(source, split, text_column, separator, exclude_titles):
             raise FileNotFoundError(
                 f"corpus {source}: no .parquet, .jsonl or .txt file; it holds {files.listing(Path(source))}"
             )
-        parquet = lambda path: path.suffix.lower() == ".parquet"
-        read = lambda path: _without_nul(read_rows(path, column), column) if parquet(path) else read_rows(path, column)
-        rows = itertools.chain.from_iterable(map(read, paths))
+        rows = itertools.chain.from_iterable(read_rows(path, column) for path in paths)
     return _texts(rows, column, separator or form.separator, exclude_titles)
 
 
@@ -145,16 +142,12 @@ def files_of(path: Path) -> list[Path]:
     return [path]
 
 
-def unread(folder: Path) -> list[str]:
-    """The endings of the files of a folder that are no documents, once for each file; of a hidden file, HIDDEN."""
-    others = [file.suffix for file in _leaves(folder) if file.suffix.lower() not in SUFFIXES]
-    return others + [HIDDEN] * len(_leaves(folder, hidden=True))
-
-
 def not_read(source) -> str:
     """How many files in the folders of a source are no documents, with their endings: `2 files are not read: 1 .md, 1 hidden`."""
     folders = [Path(part) for part in parts_of(source) if Path(part).is_dir()]
-    others = Counter(suffix for folder in folders for suffix in unread(folder))
+    leaves = (file for folder in folders for file in _leaves(folder))
+    others = Counter(file.suffix for file in leaves if file.suffix.lower() not in SUFFIXES)
+    others += Counter(hidden=sum(len(_leaves(folder, hidden=True)) for folder in folders))
     endings = ", ".join(f"{count} {suffix or 'without an ending'}" for suffix, count in sorted(others.items()))
     return f"{others.total()} files are not read: {endings}" if others else ""
 
@@ -181,7 +174,7 @@ def read_rows(path: Path, column: str) -> Iterator[tuple[str, dict]]:
         if column not in names:
             raise ValueError(f"{path.name}: expected a column {column!r}, got {', '.join(names)}")
         columns = [name for name in (column, "title") if name in names]
-        yield from files.rows(files.batches(file, path, 256, columns), path)
+        yield from _without_nul(files.rows(files.batches(file, path, 256, columns), path), column)
     elif path.suffix.lower() == ".txt":
         yield path.name, {column: files.decoded(path.read_bytes(), str(path))}
     elif path.suffix.lower() == ".tsv":

@@ -12,7 +12,7 @@ from . import document_order, own_answers, table_files, tables
 from .data_sets import ANSWERS, SPLITS
 from .own_answers import ALL_RIGHT
 from .questions import Candidate, Question, Split, grouped
-from .splits import limits_of, require_one_of
+from .splits import fingerprint, limits_of, require_one_of
 
 __all__ = ["ALL_RIGHT", "SPLITS", "Candidate", "Question", "Split", "fingerprint_of_answers", "load_answers"]
 
@@ -77,18 +77,13 @@ def load_answers(
 
 
 def fingerprint_of_answers(name) -> str:
-    """What identifies a data set: a hash of its files, of pydocs' package versions, or the hub id (its counts are asserted).
+    """`splits.fingerprint`; of a user's data a hash of the files.
 
     The name of a file counts, too: the ids of questions without one follow from it. So does the way in which a file is divided: a run
     that began with another division must not continue with this one.
     """
-    if name == "pydocs":
-        documents = plugins.pydocs("documents")
-        return documents.fingerprint_of_docstrings(documents.NUMPYDOC)
     if name in ANSWERS:
-        hub_id = ANSWERS[name].hub_id
-        folder = hub.mirror(hub_id)
-        return hub.sha256(folder) if folder else hub_id
+        return fingerprint(name, {other: data.hub_id for other, data in ANSWERS.items()}, dict)
     path = _path(name)
     if path.is_file():
         hashes = [own_answers.DIVISION, path.stem, hub.sha256(path)]
@@ -162,20 +157,18 @@ def _check_positives(questions: Split, published: float, where: str) -> None:
 
 
 def _pydocs() -> dict[str, Split]:
-    columns = {split: {"question_id": [], "question": [], "answer": [], "label": []} for split in SPLITS}
+    rows = {split: [] for split in SPLITS}
     documents = plugins.pydocs("documents")
     for question in documents.questions():
-        column = columns[documents.split_of(question.function)]
-        size = len(question.sentences)
-        column["question_id"] += [question.id] * size
-        column["question"] += [question.text] * size
-        column["answer"] += question.sentences
-        column["label"] += [int(i in question.positive) for i in range(size)]
-    splits = {}
-    for split, column in columns.items():
-        table = tables.checked(pa.table(column), "pydocs")
-        splits[split] = grouped(split, table, "pydocs", "pydocs", ordered=True).under("mixed")
-    return splits
+        own = {"question_id": question.id, "question": question.text}
+        for number, text in enumerate(question.sentences):
+            label = int(number in question.positive)
+            rows[documents.split_of(question.function)].append(own | {"answer": text, "label": label})
+    checked = {split: tables.checked(pa.Table.from_pylist(rows[split]), "pydocs") for split in SPLITS}
+    return {
+        split: grouped(split, table, "pydocs", "pydocs", ordered=True).under("mixed")
+        for split, table in checked.items()
+    }
 
 
 def _path(name) -> Path:

@@ -3,7 +3,6 @@
 The form is KernelGAT's: a JSON object a line with id, claim, label and evidence = [[title, sentence number, sentence, score], ...].
 """
 
-import hashlib
 import json
 import re
 from collections.abc import Sequence
@@ -18,6 +17,7 @@ from .splits import (
     SPLITS,
     Examples,
     file_of_split,
+    fingerprint,
     limits_of,
     require,
     require_fields,
@@ -89,17 +89,9 @@ def load_claims(
 
 
 def fingerprint_of_claims(name) -> str:
-    """What identifies a data set's content: a hash of its files, or of the package versions behind pydocs_claims.
-
-    For a data set that is not in the mirror its name: its runs can be planned, and loading asserts its counts.
-    """
-    if name == "pydocs_claims":
-        documents = plugins.pydocs("documents")
-        return documents.fingerprint_of_docstrings(documents.NUMPYDOC)
-    if name in CLAIMS and hub.mirror(f"local/{name}") is None:
-        return f"local/{name}"
-    hashes = [f"{split} {hub.sha256(path)}" for split, path in _paths(name).items() if path]
-    return hashlib.sha256("\n".join(hashes).encode()).hexdigest()
+    """`splits.fingerprint`; for a data set that is not in the mirror its name: its runs can be planned."""
+    hub_ids = {other: f"local/{other}" for other in CLAIMS if hub.mirror(f"local/{other}") is None}
+    return fingerprint(name, hub_ids | {"pydocs_claims": None}, lambda: _paths(name))
 
 
 def leaderboard(claims: Sequence[Claim], predictions: Sequence[int], path: str | Path) -> Path:
@@ -185,14 +177,11 @@ def _read(path: Path, blind: bool) -> Claims:
 def _claim(row: dict, location: str, blind: bool) -> Claim:
     require_fields(row, ("id", "claim", "evidence"), "id, claim, label and evidence", location)
     id = require_id(row["id"], location)
-    text = row["claim"]
+    text = require_text(row, "claim", location)
     label = None if blind else row.get("label")
-    evidence = row["evidence"]
-    require_text(text, "claim", location)
     require(label is None or label in LABELS, location, f"a label of {', '.join(LABELS)}", label)
-    require_list(evidence, "evidence", location)
-    files.require_encodable(f"{id} {text}", location)
-    pieces = tuple(_evidence(piece, f"{location}, evidence {number}") for number, piece in enumerate(evidence, 1))
+    evidence = enumerate(require_list(row, "evidence", location), 1)
+    pieces = tuple(_evidence(piece, f"{location}, evidence {number}") for number, piece in evidence)
     return Claim(id, text, None if label is None else LABELS.index(label), pieces[:MOST])
 
 

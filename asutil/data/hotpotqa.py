@@ -1,7 +1,7 @@
 """HotpotQA's questions, from the hub's parquet files or from the JSON files of its release, as rows of questions about their paragraphs."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from ..draws import text_hash
@@ -15,31 +15,16 @@ UNNAMED = "unnamed-"  # and a hash of the question, for copies that lack some id
 
 
 def release(path: Path) -> Iterator[tuple[str, dict]]:
-    """(location, row in the hub's form) of a file of the release, one JSON list of questions.
-
-    Raises: ValueError that names file and question.
-    """
+    """(location, row) of a file of the release, one JSON list of questions. Raises: ValueError that names file and question."""
     for number, question in enumerate(files.published_json(path, list, "questions"), 1):
         location = f"{path.name}, question {number}"
         with splits.naming(location + FORM):
-            row = {
-                "id": question["_id"],
-                "question": question["question"],
-                "answer": question["answer"],
-                "context": {
-                    "title": [title for title, _ in question["context"]],
-                    "sentences": [sentences for _, sentences in question["context"]],
-                },
-                "supporting_facts": {
-                    "title": [title for title, _ in question["supporting_facts"]],
-                    "sent_id": [sentence for _, sentence in question["supporting_facts"]],
-                },
-            }
+            row = {"id": question["_id"], **{name: question[name] for name in COLUMNS[1:]}}
         yield location, row
 
 
 def rows(location: str, row: dict) -> Iterator[tuple[str, dict, Counter]]:
-    """(location, row, lost evidence by reason) of the one question in a row of the hub's form.
+    """(location, row, lost evidence by reason) of the one question in a row of the hub or of a release.
 
     A title names its paragraph, or both paragraphs that have it; a number beyond the paragraph's end names nothing.
     Raises: ValueError that names the location.
@@ -47,12 +32,11 @@ def rows(location: str, row: dict) -> Iterator[tuple[str, dict, Counter]]:
     evidence = []
     lost = Counter()
     with splits.naming(location + FORM):
-        context = zip(row["context"]["title"], row["context"]["sentences"], strict=True)
-        passages = [{"title": title, "sentences": sentences} for title, sentences in context]
+        passages = [{"title": title, "sentences": texts} for title, texts in _pairs(row["context"], "sentences")]
         lengths = defaultdict(list)  # title -> (number of a passage, its length)
         for number, passage in enumerate(passages):
             lengths[passage["title"]].append((number, len(passage["sentences"])))
-        for title, sentence in zip(row["supporting_facts"]["title"], row["supporting_facts"]["sent_id"], strict=True):
+        for title, sentence in _pairs(row["supporting_facts"], "sent_id"):
             pairs = [(number, sentence) for number, length in lengths[title] if sentence in range(length)]
             new = [pair for pair in pairs if pair not in evidence]
             evidence += new
@@ -70,3 +54,8 @@ def rows(location: str, row: dict) -> Iterator[tuple[str, dict, Counter]]:
     kind = row["answer"] if row["answer"] in ("yes", "no") else "span"
     answer = {"answer": row["answer"], "kind": kind, "evidence": evidence}
     yield location, {"id": id, "question": row["question"], "passages": passages, **answer}, lost
+
+
+def _pairs(field, name: str) -> Iterable[tuple]:
+    """(title, value) of a field: the release has a list of pairs, the hub a list of titles and one of values."""
+    return zip(field["title"], field[name], strict=True) if isinstance(field, dict) else field

@@ -3,7 +3,6 @@
 A folder has train.jsonl, dev.jsonl and, if there is one, test.jsonl, in the form that `question_rows` describes.
 """
 
-import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -17,7 +16,7 @@ from ..io import files, hub, spelling
 from . import hotpotqa, qasper
 from .data_sets import LONG, SPLITS
 from .question_rows import KINDS, Answer, LongQuestion, LongQuestions, Passage, questions_of
-from .splits import limits_of
+from .splits import fingerprint, limits_of
 
 __all__ = ["KINDS", "Answer", "LongQuestion", "LongQuestions", "Passage", "load_evidence"]
 
@@ -94,16 +93,8 @@ def _form(question: LongQuestion) -> str | None:
 
 
 def fingerprint_of_evidence(name) -> str:
-    """What identifies a data set's content: a hash of its files, of pydocs' package versions, or the hub id (its counts are asserted)."""
-    if name == "pydocs_evidence":
-        documents = plugins.pydocs("documents")
-        return documents.fingerprint_of_docstrings(documents.NUMPYDOC)
-    if name in LONG:
-        folder = hub.mirror(LONG[name].hub_id)
-        return hub.sha256(folder) if folder else LONG[name].hub_id
-    _, paths = _paths(name)
-    hashes = [f"{split} {hub.sha256(path)}" for split, path in paths.items() if path]
-    return hashlib.sha256("\n".join(hashes).encode()).hexdigest()
+    """`splits.fingerprint`."""
+    return fingerprint(name, {other: data.hub_id for other, data in LONG.items()}, lambda: _paths(name)[1])
 
 
 # ------------------------------------------------------------------------------------------------------------ the sources

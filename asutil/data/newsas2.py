@@ -13,6 +13,7 @@ from pathlib import Path
 from ..corpus.cleaning import splitter_function
 from . import built
 from .data_sets import SPLITS
+from .splits import naming
 
 
 def build(source: str | Path, folder: str | Path, splitter: str = "nltk") -> dict:
@@ -33,11 +34,7 @@ def build(source: str | Path, folder: str | Path, splitter: str = "nltk") -> dic
 
     def questions():
         for story in stories(source):
-            try:
-                groups = list(rows(story, split_text))
-            except ValueError as error:
-                raise ValueError(f"{source}, {error}") from None
-            for group in groups:
+            for group in rows(story, split_text, source):
                 yield story["type"], story["type"], group, None if group else "without an answer"
 
     return built.write(folder, "newsas2", [source], questions(), splits_of_one_label=("train",))
@@ -45,21 +42,13 @@ def build(source: str | Path, folder: str | Path, splitter: str = "nltk") -> dic
 
 def stories(source: str | Path) -> Iterator[dict]:
     """The stories of NewsQA's combined file."""
-    try:
+    with naming(f"{source}: expected NewsQA's combined JSON, an object with 'data'"):
         data = json.loads(Path(source).read_text(encoding="utf-8"))["data"]
         if not isinstance(data, list):
             raise TypeError(f"'data' is a list of stories, got {type(data).__name__}")
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise ValueError(
-            f"{source}: expected NewsQA's combined JSON, an object with 'data', {type(error).__name__}: {error}"
-        ) from None
     for number, story in enumerate(data, start=1):
-        try:
+        with naming(f"{source}, story {number}: expected a story of NewsQA"):
             _check_story(story)
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise ValueError(
-                f"{source}, story {number}: expected a story of NewsQA, {type(error).__name__}: {error}"
-            ) from None
         yield story
 
 
@@ -76,7 +65,7 @@ def _check_story(story: dict) -> None:
             raise ValueError(f"question {question['q']!r} with spans {spans}, in a text of {size} characters")
 
 
-def rows(story: dict, split: Callable[[str], list[str]]) -> Iterator[list[dict]]:
+def rows(story: dict, split: Callable[[str], list[str]], where="release") -> Iterator[list[dict]]:
     """The rows of each question of a story, in the story's order: question, answer, question_id, document_title, label.
 
     label = 1 where a sentence contains a whole span that an annotator marked. A question whose consensus is no answer has no rows.
@@ -94,7 +83,7 @@ def rows(story: dict, split: Callable[[str], list[str]]) -> Iterator[list[dict]]
     stops = list(accumulate(len(text.replace(" ", "")) for text in sentences))
     if stops[-1:] != before[-1:]:
         raise ValueError(
-            f"story {story['storyId']}: its sentences have {stops[-1]} characters, the text has {before[-1]}"
+            f"{where}, story {story['storyId']}: its sentences have {stops[-1]} characters, the text has {before[-1]}"
         )
     ranges = list(zip([0, *stops], stops))
     for number, question in enumerate(story["questions"]):

@@ -92,8 +92,7 @@ def question_rows(row: dict, location: str) -> list[dict] | None:
     """
     require_fields(row, FIELDS, "a question of QED", location)
     for name in ("title_text", "question_text", "paragraph_text"):
-        require_text(row[name], name, location)
-        files.require_encodable(row[name], location)
+        require_text(row, name, location)
     paragraph, starts = row["paragraph_text"], row["sentence_starts"]
     whole = isinstance(starts, list) and all(type(start) is int for start in starts)
     inside = whole and starts == sorted(set(starts)) and all(0 <= start < len(paragraph) for start in starts)

@@ -73,26 +73,16 @@ def question_of(row: dict, location: str) -> LongQuestion:
     """The question of one row. Raises: ValueError naming the location, what was expected and what came."""
     require_fields(row, ("id", "question", "passages"), "id, question, passages and answers", location)
     id = require_id(row["id"], location)
-    text = row["question"]
-    require_text(text, "question", location)
-    require_list(row["passages"], "passages", location, least=1)
-    passages = tuple(
-        _passage(passage, f"{location}, passage {number}") for number, passage in enumerate(row["passages"])
-    )
+    text = require_text(row, "question", location)
+    passages = enumerate(require_list(row, "passages", location, least=1))
+    passages = tuple(_passage(passage, f"{location}, passage {number}") for number, passage in passages)
     if ("answers" in row) == ("answer" in row):
         raise ValueError(f"{location}: expected either answer, kind and evidence, or answers; got {', '.join(row)}")
     if "answers" in row:
-        annotated = row["answers"]
-        require_list(annotated, "answers", location, least=1)
-        answers = tuple(
-            _answer(answer, passages, f"{location}, answer {number}") for number, answer in enumerate(annotated, 1)
-        )
+        annotated = enumerate(require_list(row, "answers", location, least=1), 1)
+        answers = tuple(_answer(answer, passages, f"{location}, answer {number}") for number, answer in annotated)
     else:
         answers = (_answer(row, passages, location),)
-    texts = [id, text, *(answer.text for answer in answers)]
-    for passage in passages:
-        texts += [passage.title, *passage.sentences]
-    files.require_encodable(" ".join(texts), location)
     return LongQuestion(id, plain(text), passages, answers)
 
 
@@ -105,21 +95,20 @@ def _passage(passage, location: str) -> Passage:
         and all(isinstance(text, str) for text in passage["sentences"])
     )
     require(is_passage, location, "a title and a list of sentences, all text", passage)
+    files.require_encodable(" ".join([passage["title"], *passage["sentences"]]), location)
     return Passage(plain(passage["title"]), tuple(map(plain, passage["sentences"])))
 
 
 def _answer(answer, passages: tuple[Passage, ...], location: str) -> Answer:
     require(isinstance(answer, dict), location, "answer, kind and evidence", answer)
     require_fields(answer, ("answer", "kind", "evidence"), "answer, kind and evidence", location)
-    text = answer["answer"]
     kind = answer["kind"]
     require(kind in ALL_KINDS, location, f"a kind of {', '.join(ALL_KINDS)}", kind)
-    require_text(text, "answer", location)
+    text = require_text(answer, "answer", location)
     if kind in ("yes", "no", "unanswerable"):
         require(text.strip().lower() == kind, location, f"the answer {kind!r} for that kind", text)
-    require_list(answer["evidence"], "evidence", location)
     pairs = []
-    for number, pair in enumerate(answer["evidence"], 1):
+    for number, pair in enumerate(require_list(answer, "evidence", location), 1):
         where = f"{location}, evidence {number}"
         is_pair = isinstance(pair, list | tuple) and len(pair) == 2 and all(type(part) is int for part in pair)
         passage, sentence = pair if is_pair else (-1, -1)

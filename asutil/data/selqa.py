@@ -73,7 +73,7 @@ def question_rows(question: dict, id: str, location: str) -> list[dict]:
     """
     require(isinstance(question, dict), location, "an object", question)
     require_fields(question, FIELDS, "a question of SelQA", location)
-    require_text(question["question"], "question", location)
+    require_text(question, "question", location)
     for name in ("article", "section"):
         require(isinstance(question[name], str), location, f"text in {name!r}", question[name])
     candidates, answers = question["candidates"], question["answers"]
@@ -81,8 +81,7 @@ def question_rows(question: dict, id: str, location: str) -> list[dict]:
     require(is_list, location, "a list of texts in 'candidates'", candidates)
     numbers = isinstance(answers, list) and all(type(n) is int and 0 <= n < len(candidates) for n in answers)
     require(numbers, location, f"numbers of the {len(candidates)} candidates in 'answers'", answers)
-    texts = [question["question"], question["article"], question["section"], *candidates]
-    files.require_encodable(" ".join(texts), location)
+    files.require_encodable(" ".join([question["article"], question["section"], *candidates]), location)
     sentences = [(text, int(number in answers)) for number, text in enumerate(candidates)]
     return built.rows_of(id, question["question"], f"{question['article']} / {question['section']}", sentences)
 

@@ -1,13 +1,15 @@
 """What the loaders of labelled data share: lists of examples with a report, limits, the file of a split, checks of rows."""
 
 import contextlib
-from collections.abc import Iterable, Iterator
+import hashlib
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
 
+from .. import plugins
 from ..draws import text_hash
-from ..io import files, spelling
+from ..io import files, hub, spelling
 from .data_sets import SPLITS
 
 __all__ = ["SPLITS", "Examples"]
@@ -42,6 +44,22 @@ class Examples(list):
         return type(self)((self[i] for i in np.flatnonzero(chosen)), dropped, self.report.get("note"))
 
 
+def fingerprint(name, hub_ids: dict[str, str | None], paths: Callable[[], dict[str, Path | None]]) -> str:
+    """What identifies a data set: a hash of its files, of the package versions behind pydocs, or the hub id (its counts are asserted).
+
+    Args:
+        hub_ids: of the data sets with a name; None for those of pydocs. paths: the file of each split of any other.
+    """
+    if name in hub_ids and hub_ids[name] is None:
+        documents = plugins.pydocs("documents")
+        return documents.fingerprint_of_docstrings(documents.NUMPYDOC)
+    if name in hub_ids:
+        folder = hub.mirror(hub_ids[name])
+        return hub.sha256(folder) if folder else hub_ids[name]
+    hashes = [f"{split} {hub.sha256(path)}" for split, path in paths().items() if path]
+    return hashlib.sha256("\n".join(hashes).encode()).hexdigest()
+
+
 def lowest_hashes(ids: Iterable[str], limit: int, hash_size: int) -> np.ndarray:
     """Which ids have the `limit` lowest hashes of `hash_size` bytes. Shapes: N ids -> (N,) bool"""
     hashes = np.array([text_hash(id, "limit", hash_size) for id in ids], np.uint64)
@@ -65,20 +83,26 @@ def require_fields(row: dict, names: tuple[str, ...], form: str, location: str) 
 
 
 def require_id(id, location: str) -> str:
-    """An id as text. Raises: ValueError naming the location of an id that is no whole number and no text."""
+    """An id as text. Raises: ValueError naming the location of an id that is no whole number and no text that can be written."""
     is_id = isinstance(id, int | str) and not isinstance(id, bool) and str(id).strip()
     require(is_id, location, "an id, a number or text", id)
+    files.require_encodable(str(id), location)
     return str(id)
 
 
-def require_text(text, name: str, location: str) -> None:
+def require_text(row: dict, name: str, location: str) -> str:
+    """The text under a name. Raises: ValueError naming the location of what is no text, blank, or cannot be written."""
+    text = row[name]
     require(isinstance(text, str) and text.strip(), location, f"text in {name!r}", text)
+    files.require_encodable(text, location)
+    return text
 
 
-def require_list(value, what: str, location: str, least: int = 0) -> None:
-    require(
-        isinstance(value, list) and len(value) >= least, location, f"a list of {what}{', at least one' * least}", value
-    )
+def require_list(row: dict, name: str, location: str, least: int = 0) -> list:
+    value = row[name]
+    is_list = isinstance(value, list) and len(value) >= least
+    require(is_list, location, f"a list of {name}{', at least one' * least}", value)
+    return value
 
 
 def require_limit(limit: int | None, unit: str, name="limit") -> None:
@@ -122,5 +146,5 @@ def naming(expected: str) -> Iterator[None]:
     """Say what was expected where an object of a published file has another form. Raises: ValueError with it, and what came."""
     try:
         yield
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise ValueError(f"{expected}, got {type(error).__name__}: {error}") from None

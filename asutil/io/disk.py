@@ -69,15 +69,11 @@ def naming(path: Path, what: str = "{path} could not be written: {error}") -> It
         message, temporary_names = PART.subn(r"\g<name>", str(error))
         if isinstance(error, FileNotFoundError) and not temporary_names:  # it names a missing file that is read
             raise
-        number = getattr(error, "errno", None) if isinstance(error, OSError) else _number_in(str(error))
+        in_text = re.search(r"\(os error (\d+)\)", message)
+        number = error.errno if isinstance(error, OSError) else in_text and int(in_text[1])
         if number is None and not isinstance(error, OSError) and type(error).__name__ != "SafetensorError":
             raise
         raise OSError(number or errno.EIO, what.format(path=path, error=message)) from error
-
-
-def _number_in(message: str) -> int | None:
-    match = re.search(r"\(os error (\d+)\)", message)
-    return int(match[1]) if match else None
 
 
 @contextlib.contextmanager

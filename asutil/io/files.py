@@ -110,11 +110,7 @@ def json_object(path: Path, **types: type) -> dict:
     Raises: ValueError that names the file with its folder and the fault; OSError.
     """
     location = f"{path.parent.name}/{path.name} is damaged"
-    try:
-        text = path.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{location}: {error}") from None
-    content = parsed(text, location)
+    content = parsed(decoded(path.read_bytes(), location), location)
     if not isinstance(content, dict) or not content:
         raise ValueError(f"{location}: an object is expected, with something in it, got {str(content)[:80]}")
     for name, expected in types.items():
@@ -134,10 +130,7 @@ def published_json(path: Path, kind: type, holds: str) -> dict | list:
     Raises: ValueError that names the file, where it is no JSON, of another kind or empty.
     """
     expected = f"{path.name}: expected a JSON {'list' if kind is list else 'object'} of {holds}"
-    try:
-        content = json.loads(path.read_bytes().decode("utf-8-sig"))
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"{expected}, not JSON ({error})") from None
+    content = parsed(decoded(path.read_bytes(), path.name), expected)
     if not isinstance(content, kind) or not content:
         raise ValueError(f"{expected}, got {str(content)[:80]}")
     return content

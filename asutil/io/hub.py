@@ -4,9 +4,11 @@
 there first, because compute nodes without a network are common.
 """
 
+import contextlib
 import hashlib
 import os
 import re
+from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 
@@ -90,12 +92,8 @@ def _downloaded(hub_id: str, split: str, config: str | None, revision: str | Non
 
     where = f"{config}/" if config else ""
     patterns = [f"{where}{split}[-.]*parquet", f"{where}*/{split}[-.]*parquet", f"{where}{split}/*.parquet"]
-    try:
-        if hub_id.startswith("local/"):
-            raise LookupError("local")
+    with _reaching(hub_id):
         folder = Path(snapshot_download(hub_id, repo_type="dataset", revision=revision, allow_patterns=patterns))
-    except Exception as error:
-        raise FileNotFoundError(unreachable(hub_id, error)) from error
     commits[hub_id] = folder.name
     return folder
 
@@ -108,12 +106,19 @@ def stream(hub_id: str, split: str, config: str | None = None):
     import datasets
     from huggingface_hub import HfApi
 
-    try:
-        if hub_id.startswith("local/"):
-            raise LookupError("local")
+    with _reaching(hub_id):
         commits[hub_id] = HfApi().dataset_info(hub_id).sha
         options = {"split": split, "streaming": True, "revision": commits[hub_id]}
         yield from datasets.load_dataset(hub_id, name=config, **options)
+
+
+@contextlib.contextmanager
+def _reaching(hub_id: str) -> Iterator[None]:
+    """Whatever goes wrong on the way to the hub is a FileNotFoundError that names the variable to set; `local/` is on no hub."""
+    try:
+        if hub_id.startswith("local/"):
+            raise LookupError("local")
+        yield
     except Exception as error:
         raise FileNotFoundError(unreachable(hub_id, error)) from error
 

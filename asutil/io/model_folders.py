@@ -50,11 +50,8 @@ def refuse_odd(path: str | Path, name: str | Path) -> None:
         return  # whoever reads it next names the damage
     if isinstance(config, dict) and config.get("quantization_config"):
         settings = config["quantization_config"]
-        method = (
-            printable(str(settings.get("quant_method", "a method without a name")))[:40]
-            if isinstance(settings, dict)
-            else "?"
-        )
+        method = settings.get("quant_method", "a method without a name") if isinstance(settings, dict) else "?"
+        method = printable(str(method))[:40]
         raise ValueError(f"{name} has quantised weights ({method}), which are not read here: give the model without")
 
 

@@ -130,35 +130,44 @@ def _public(packages) -> Iterator[tuple[Docstring, list[str]]]:
 
 def _questions_of(text: str, owner: str) -> tuple[list[str], dict[tuple[str, str], set[int]]]:
     """The sentences of a docstring, and (name, question) -> the numbers of the sentences that answer it."""
-    sentences = []
+    sentences, listed = _listed(text)
     answers = {}
+    for title, head, own in listed:
+        names, colon, _ = head.partition(" : ")
+        names = [name for name in re.split(r"\s*,\s*", names.strip()) if name]
+        wording = WORDING[title]
+        key = ", ".join(names)
+        type_alone = wording is RETURNED and not colon
+        if type_alone:
+            wording = "What does {owner} return?"
+            key = "returns"
+        if colon or type_alone or all(map(str.isidentifier, names)):
+            all_names = " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
+            question = wording.format(be="are" if len(names) > 1 else "is", names=all_names, owner=owner)
+            answers.setdefault((key, question), set()).update(own)
+    return sentences, answers
+
+
+def _listed(text: str, with_heads: bool = False) -> tuple[list[str], list[tuple[str, str, range]]]:
+    """The sentences of a docstring, and (section, head, numbers of its sentences) of all that its sections list.
+
+    A section lists lines that are not indented, the heads, each with the lines below it. Heads have no markup.
+    Args:
+        with_heads: heads are sentences, too.
+    """
+    sentences, listed = [], []
     for title, lines in sections(text):
         if title not in WORDING:
             sentences += _sentences(lines) if title not in SKIPPED else []
             continue
-        for head, description in _entries(lines):
+        heads = [i for i, line in enumerate(lines) if line and not line[0].isspace()]
+        for start, stop in zip(heads, [*heads[1:], len(lines)]):
+            head = re.sub(r"[`*\\]", "", lines[start])
             first = len(sentences)
-            sentences += _sentences(description)
-            names, colon, _ = head.partition(" : ")
-            names = [name for name in re.split(r"\s*,\s*", names.strip()) if name]
-            wording = WORDING[title]
-            key = ", ".join(names)
-            type_alone = wording is RETURNED and not colon
-            if type_alone:
-                wording = "What does {owner} return?"
-                key = "returns"
-            if colon or type_alone or all(map(str.isidentifier, names)):
-                listed = " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
-                question = wording.format(be="are" if len(names) > 1 else "is", names=listed, owner=owner)
-                answers.setdefault((key, question), set()).update(range(first, len(sentences)))
-    return sentences, answers
-
-
-def _entries(lines: list[str]) -> Iterator[tuple[str, list[str]]]:
-    """What a section lists: each line that is not indented, without markup, and the lines below it."""
-    heads = [i for i, line in enumerate(lines) if line and not line[0].isspace()]
-    for start, stop in zip(heads, [*heads[1:], len(lines)]):
-        yield re.sub(r"[`*\\]", "", lines[start]), lines[start + 1 : stop]
+            sentences += [" ".join(head.split())] if with_heads and head else []
+            sentences += _sentences(lines[start + 1 : stop])
+            listed.append((title, head, range(first, len(sentences))))
+    return sentences, listed
 
 
 class Entry(NamedTuple):
@@ -176,22 +185,13 @@ def entries(packages=NUMPYDOC) -> Iterator[Entry]:
     """Every single parameter, attribute and named return value of a public class or function whose type is documented."""
     unique = _unique_ids()
     for docstring, path in _public(packages):
-        sentences, documented = [], []
-        for title, lines in sections(docstring.text):
-            if title not in WORDING:
-                sentences += _sentences(lines) if title not in SKIPPED else []
-                continue
-            for head, description in _entries(lines):
-                first = len(sentences)
-                if head:
-                    sentences.append(" ".join(head.split()))
-                sentences += _sentences(description)
-                name, colon, signature = (part.strip() for part in head.partition(" : "))
-                if colon and name.isidentifier():
-                    documented.append((title, name, " ".join(signature.split()), range(first, len(sentences))))
-        for section, name, signature, own in documented:
-            id = unique(f"{docstring.module}.{docstring.qualname}:{name}")
-            yield Entry(id, split_of(path[-1]), docstring.qualname, section, name, signature, sentences, own)
+        sentences, listed = _listed(docstring.text, with_heads=True)
+        for section, head, own in listed:
+            name, colon, signature = (part.strip() for part in head.partition(" : "))
+            if colon and name.isidentifier():
+                id = unique(f"{docstring.module}.{docstring.qualname}:{name}")
+                signature = " ".join(signature.split())
+                yield Entry(id, split_of(path[-1]), docstring.qualname, section, name, signature, sentences, own)
 
 
 def split_of(function: str) -> str:

@@ -494,7 +494,7 @@ def test_hidden_files_are_no_documents_and_are_counted(tmp_path):
         (tmp_path / name).write_text(text)
     (tmp_path / "inner" / "._d.txt").write_bytes(b"\xe9 no text at all")
     assert list(sources.documents(str(tmp_path))) == [texts["a.txt"]]
-    assert sources.unread(tmp_path) == ["hidden"] * 4
+    assert sources.not_read(tmp_path) == "4 files are not read: 4 hidden"
     (tmp_path / "x.jsonl.gz").touch()
     with pytest.raises(ValueError, match=r"got \.gz: unpack it first \(gunzip --keep x\.jsonl\.gz\)"):
         next(iter(sources.documents(str(tmp_path / "x.jsonl.gz"))))

@@ -173,7 +173,7 @@ BAD = [
     ([row(" ")], r"line 2: expected an id"),
     ([row(5, claim=" ")], r"line 2: expected text in 'claim', got ' '"),
     ([row(5, claim=None)], r"line 2: expected text in 'claim', got None"),
-    ([row(5, claim="a\0")], r"line 2: expected text that UTF-8 can encode, got a NUL byte at character 3"),
+    ([row(5, claim="a\0")], r"line 2: expected text that UTF-8 can encode, got a NUL byte at character 1"),
     ([row(5, claim="a\ud800")], r"line 2: expected text that UTF-8 can encode, got half a character"),
     ([row(5, evidence=[PIECE, ["Title", 1, "b\ud800", 1.0]])], r"line 2, evidence 2: expected text that UTF-8 can encode"),
     ([row(5) | {"evidence": "none"}], r"line 2: expected a list of evidence, got 'none'"),

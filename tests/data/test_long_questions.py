@@ -217,7 +217,7 @@ def test_hotpotqas_release_is_read_from_the_mirror_too(hotpot_release, monkeypat
         ([], r"hotpot_dev_distractor_v1\.json: expected a JSON list of questions, got \[\]"),
         ({"a": 1}, r"expected a JSON list of questions, got {.a.: 1}"),
         (7, r"hotpot_dev_distractor_v1\.json: expected a JSON list of questions, got 7"),
-        ("{", r"hotpot_dev_distractor_v1\.json: expected a JSON list of questions, not JSON"),
+        ("{", r"hotpot_dev_distractor_v1\.json: expected a JSON list of questions: not JSON"),
         ([{"_id": "a"}], r"hotpot_dev_distractor_v1\.json, question 1: expected context and supporting_facts .*KeyError: 'question'"),
         ([released(hotpot()) | {"context": [["Oslo"]]}], r"question 1: expected context and supporting_facts .*ValueError"),
         ([released(hotpot()) | {"context": [["Oslo", "a"]]}], r"question 1, passage 0: expected a title and a list of sentences"),
@@ -334,7 +334,7 @@ def test_qasper_from_the_hub_is_its_parquet_branch(release, on_hub):
         ({"1": paper(sections=[("a", [None])])}, r"paper 1: expected full_text and qas"),
         ({"1": paper(question=" ")}, r"question q1: expected text in 'question'"),
         ([], r"qasper-dev-v0\.3\.json: expected a JSON object of papers, got \[\]"),
-        ("{", r"qasper-dev-v0\.3\.json: expected a JSON object of papers, not JSON"),
+        ("{", r"qasper-dev-v0\.3\.json: expected a JSON object of papers: not JSON"),
         ({"1": paper()}, r"qasper-dev-v0\.3\.json: expected 2 questions and 2 papers, got 1 questions and 1 papers"),
     ],
 )

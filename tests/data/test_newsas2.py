@@ -317,9 +317,9 @@ def test_a_built_folder_is_loaded_with_contexts(tmp_path):
         ({"questions": [asked("who?", [{"s": 5, "e": 5}])]}, r"story 2: .* question 'who\?' with spans \[\(5, 5\)"),
         ({"questions": [asked("who?", [{"s": 5, "e": 10_000}])]}, rf"story 2: .* in a text of {len(TEXT)} characters"),
         ({"questions": [asked(" ", [{"s": 5, "e": 6}])]}, "story 2: .* question ' '"),
-        ({"questions": [{"q": "who?"}]}, "story 2: expected a story of NewsQA, KeyError"),
+        ({"questions": [{"q": "who?"}]}, "story 2: expected a story of NewsQA, got KeyError"),
         ({"storyId": 7}, "story 2: .* storyId is 7, expected text"),
-        ({"text": None}, "story 2: expected a story of NewsQA, TypeError"),
+        ({"text": None}, "story 2: expected a story of NewsQA, got TypeError"),
     ],
 )
 def test_what_is_wrong_with_a_story_is_said_with_its_number(tmp_path, changed, message):

@@ -41,7 +41,7 @@ def test_a_line_ends_at_a_line_feed_alone(tmp_path):
         (b"", "not JSON"),
         (b"[1]", r"an object is expected, with something in it, got \[1\]"),
         (b"{}", "an object is expected, with something in it"),
-        (b"\xff", "'utf-8' codec"),
+        (b"\xff", "expected UTF-8, got byte 0xff"),
         (b'{"seed": "a"}', "seed is expected to be int, got str"),
     ],
 )
