@@ -43,9 +43,8 @@ def build_shards(
     Raises: ValueError for documents that are no text, and for a tokenizer that does not join sentences exactly.
     """
     backend = tokenizer.backend_tokenizer
-    make = partial(
-        make_shard, backend=backend.to_str(), as_text=backend.encode_special_tokens, settings=settings, out=out
-    )
+    options = {"backend": backend.to_str(), "as_text": backend.encode_special_tokens}
+    make = partial(make_shard, **options, settings=settings, out=out)
     folders = []
     read = 0
     with tqdm(desc="index", unit=" documents", disable=not progress) as bar:

@@ -20,9 +20,8 @@ from .splits import SPLITS, file_of_split
 
 ALL_RIGHT = "every order of them is right; add wrong candidates, such as other sentences of a right one's document"
 DIVISION = "by question text"  # part of the fingerprint of a divided file: another division is another data set
-LONGEST_COPY = (
-    100_000  # characters; a longer text is compared as it is: the list of its words takes 20 times its memory
-)
+# Characters; a longer text is compared as it is: the list of its words takes 20 times its memory.
+LONGEST_COPY = 100_000
 log = logging.getLogger(__name__)
 
 

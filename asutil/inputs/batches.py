@@ -37,20 +37,9 @@ def micro_batches(
     # The longest first: memory is at its peak at the start, not in the last micro-batch. Of equal rows the last is first.
     for backwards in cut(ragged.lengths[::-1], max_padded_tokens):
         rows = last - backwards[::-1]
-        part = ragged.take(rows)
-        width = int(part.lengths[-1])
-        ids, types, positions = part.columns(pad)
-        micro = {
-            "input_ids": ids,
-            "attention_mask": (np.arange(width) < part.lengths[:, None]).astype(np.int64),
-            "rows": rows,
-            **ragged.targets(rows, width * np.arange(len(rows)), labels, masked, members),
-        }
-        if types is not None:
-            micro["token_type_ids"] = types
-        if positions is not None:
-            micro["position_ids"] = positions
-        result.append(tensors(micro))
+        columns = ragged.take(rows).columns(pad)
+        begins = columns["input_ids"].shape[1] * np.arange(len(rows))
+        result.append(tensors({**columns, "rows": rows, **ragged.targets(rows, begins, labels, masked, members)}))
     return result
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from ..corpus.tokenizing import tokenized
 from ..data.long_questions import KINDS, LongQuestion
 from ..draws import text_hash
+from ..io.spelling import require_one_of
 from .batches import tensors
 from .pairs import IGNORED
 from .template import Template
@@ -127,8 +128,7 @@ class Contexts:
         form: str = "marked",
         distractors: int | None = None,
     ):
-        if form not in FORMS:
-            raise ValueError(f"form: one of {', '.join(FORMS)} expected, got {form!r}")
+        require_one_of("form", form, FORMS)
         self.tokenizer = tokenizer
         self.form = form
         self.kinds = tuple(kinds)
@@ -200,9 +200,8 @@ class Contexts:
         pieces = np.split(tokens, lengths.cumsum()[:-1])
         piece_of = {unit: 1 + len(question.passages) + n for n, unit in enumerate(units)}
         chosen = self._chosen(question, units)
-        by_passage = [
-            [unit for unit in units if unit[0] == p and unit in chosen] for p in range(len(question.passages))
-        ]
+        count = len(question.passages)
+        by_passage = [[unit for unit in units if unit[0] == p and unit in chosen] for p in range(count)]
         lay_out = self._marked if self.form == "marked" else self._separated
         layout = lay_out(by_passage, piece_of, pieces)
         layout.cut(self.max_tokens, self._template.special[1])
@@ -217,9 +216,8 @@ class Contexts:
         # A group is a whole passage, or a single paragraph.
         group_of = {unit: unit[:1] if self.form == "marked" else unit for unit in units}
         gold = {group_of[unit] for unit in self._evidence[question.id]}
-        others = sorted(
-            set(group_of.values()) - gold, key=lambda group: text_hash(f"{question.id} {group}", "distractors", size=8)
-        )
+        draw = lambda group: text_hash(f"{question.id} {group}", "distractors", size=8)
+        others = sorted(set(group_of.values()) - gold, key=draw)
         chosen = gold | set(others[: self.distractors])
         return {unit for unit in units if group_of[unit] in chosen}
 

@@ -72,8 +72,8 @@ class Ragged:
         return columns
 
     def padded(self, pad: int, labels: np.ndarray) -> Batch:
-        input_ids, types, _ = self.columns(pad)
-        return Batch(input_ids, self.lengths, types, labels)
+        columns = self.columns(pad)
+        return Batch(columns["input_ids"], self.lengths, columns.get("token_type_ids"), labels)
 
     def slotted(self, pad: int, labels: np.ndarray, slot_tokens: int) -> Batch:
         """Joint examples with every slot padded to `slot_tokens`. Shapes: input_ids, token_type_ids (B, S*L), lengths (B, S)."""
@@ -86,19 +86,17 @@ class Ragged:
         types = np.tile(np.arange(slots).repeat(slot_tokens), (count, 1))
         return Batch(input_ids, lengths, types, labels)
 
-    def columns(self, pad: int) -> tuple[np.ndarray, np.ndarray | None, np.ndarray | None]:
-        """Ids, token types and positions (B, T), padded to the longest example; None for absent ones."""
+    def columns(self, pad: int) -> dict[str, np.ndarray]:
+        """input_ids and attention_mask, and those of token_type_ids and position_ids that there are: (B, T), padded to the longest."""
         lengths = self.lengths
         real = np.arange(lengths.max(initial=0)) < lengths[:, None]
-
-        def filled(values, value=0):
-            if values is None:
-                return None
-            table = np.full(real.shape, value, np.int64)
-            table[real] = values
-            return table
-
-        return filled(self.ids, pad), filled(self.types), filled(self.positions)
+        columns = {"attention_mask": real.astype(np.int64)}
+        flat = {"input_ids": self.ids, "token_type_ids": self.types, "position_ids": self.positions}
+        for name, values in flat.items():
+            if values is not None:
+                columns[name] = np.full(real.shape, pad if name == "input_ids" else 0, np.int64)
+                columns[name][real] = values
+        return columns
 
 
 def concatenated(pieces: list[Ragged]) -> Ragged:

@@ -75,8 +75,9 @@ class Triplets(LabelledPairs):
             raise ValueError("triplets need a question with a right and a wrong candidate, got none")
         self._chosen = np.arange(self.all)
         if per_question is not None:
-            ids = (candidate.id for question in questions for candidate in question.candidates)
-            self._chosen = self._capped(np.fromiter(map(_hash, ids), np.uint64, len(owners)), per_question)
+            ids = (candidate.id.encode() for question in questions for candidate in question.candidates)
+            hashes = (hashlib.blake2b(id, digest_size=8).digest() for id in ids)
+            self._chosen = self._capped(np.frombuffer(b"".join(hashes), "<u8"), per_question)
         if limit is not None and limit < len(self._chosen):
             order = np.argsort(keyed(LIMIT, self._chosen), kind="stable")
             self._chosen = np.sort(self._chosen[order[:limit]])
@@ -117,25 +118,13 @@ class TripletBatches(batches.FinetuningBatches):
         pad = self.pairs.template.pad
         micro = [
             {
-                "questions": _padded(questions.take(some), pad),
-                "candidates": _padded(candidates.take(rows[:, some].ravel()), pad),
+                "questions": batches.tensors(questions.take(some).columns(pad)),
+                "candidates": batches.tensors(candidates.take(rows[:, some].ravel()).columns(pad)),
                 "labels": torch.from_numpy(labels[some]),
             }
             for some in cut(longest, self.micro_tokens, 1 + len(rows))
         ]
         return batches.optimiser_batch(micro, len(labels), len(questions.ids) + len(candidates.ids))
-
-
-def _padded(texts: Ragged, pad: int) -> dict[str, torch.Tensor]:
-    ids, types, _ = texts.columns(pad)
-    table = {"input_ids": ids, "attention_mask": (np.arange(ids.shape[1]) < texts.lengths[:, None]).astype(np.int64)}
-    if types is not None:
-        table["token_type_ids"] = types
-    return batches.tensors(table)
-
-
-def _hash(text: str) -> int:
-    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
 
 
 def examples_for(

@@ -165,9 +165,8 @@ def _remove_leftovers(path: Path) -> None:
     """Remove half-written copies: of this machine those whose process has ended, of others those that nothing was written to for a day."""
     for leftover in path.parent.glob(f".*{glob.escape(path.name)}.*.part"):
         owner = inner = PART.fullmatch(leftover.name)
-        while inner and (
-            outer := PART.fullmatch(inner["name"])
-        ):  # a model that was written into a folder in the making
+        # A model that was written into a folder in the making.
+        while inner and (outer := PART.fullmatch(inner["name"])):
             inner = outer
         if inner is None or inner["name"] != path.name:
             continue

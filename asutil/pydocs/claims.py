@@ -81,9 +81,8 @@ def rows(most: int) -> dict[str, list[tuple]]:
         for kind in sorted(kinds):
             for first, second in _paired(kinds[kind]):
                 swapped = first.hash % 2
-                claims[split] += _three_claims(first, second, swapped, most) + _three_claims(
-                    second, first, swapped, most
-                )
+                claims[split] += _three_claims(first, second, swapped, most)
+                claims[split] += _three_claims(second, first, swapped, most)
     return {split: sorted(unsorted, key=itemgetter(0)) for split, unsorted in claims.items()}
 
 

@@ -15,7 +15,7 @@ from . import rank
 BATCH = 32  # pairs of similar length that the model reads together
 
 
-class CrossEncoder(rank.PairRanker):
+class CrossEncoder(rank.BaseRanker):
     """Scores of candidates by a model of sentence-transformers as it is, in float32: its inputs, its modules, its longest input.
 
     s(q, c) = z_0 of a model with one logit, z_1 - z_0 of a model with two; class 1 is "answers the question", or class 0
@@ -36,8 +36,8 @@ class CrossEncoder(rank.PairRanker):
         """The longest input, question and candidate together; a pair that is too long loses the ends of its longer text."""
         return self.model.max_seq_length
 
-    def window_scores(self, questions: list, bar) -> pd.DataFrame:
-        pairs = [(question, candidate) for question in questions for candidate in question.candidates]
+    def _window(self, questions: list, bar) -> pd.DataFrame:
+        pairs = rank.pairs_of(questions)
         lengths = [len(question.text) + len(candidate.text) for question, candidate in pairs]
         by_length = np.argsort(lengths, kind="stable")[::-1]
         scores = np.empty(len(pairs), np.float32)
@@ -52,7 +52,7 @@ class CrossEncoder(rank.PairRanker):
         logits = self.model.predict(pairs, batch_size=len(pairs), show_progress_bar=False)
         return logits[:, self.answering] - logits[:, 1 - self.answering] if logits.ndim == 2 else logits
 
-    def identity(self) -> str:
+    def _identity(self) -> str:
         settings = [self.max_tokens, self.model.device.type, *[0] * (self.answering == 0)]
         return sentence_transformer.fingerprint(self.folder, "cross_encoder", *settings)
 

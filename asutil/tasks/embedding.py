@@ -42,7 +42,7 @@ def embed(encoder, texts: Iterable, folder: str | Path, block: int = 1 << 14, pr
     bar = tqdm(desc="embedding", unit=" texts", disable=not progress, dynamic_ncols=True)
     with FileLock(folder.with_name(f".{folder.name}.lock")), bar:  # a second process finds the folder finished
         if folder.is_file() or (folder.is_dir() and any(folder.iterdir())):
-            _require_same(folder, encoder, blocks, bar)
+            _write_blocks(folder, folder, encoder, blocks, bar)
         else:
             part = folder.with_name(f".{folder.name}.embedding")
             part.mkdir(exist_ok=True)
@@ -76,31 +76,21 @@ def _rows(texts: Iterable) -> Iterator[tuple]:
         yield name, text
 
 
-def _require_same(folder: Path, encoder, blocks: Iterator, bar) -> None:
-    """Refuse a folder that is not what these blocks make."""
-    finished = _finished_blocks(folder, encoder.dimensions)
-    for rows, mark in blocks:
-        if not finished or not mark.items() <= finished[0].items():
-            finished = [mark]
-            break
-        finished.pop(0)
-        bar.update(len(rows))
-    if finished:
-        came = f"{folder} is not what these texts, encoder and block make"
-        raise FileExistsError(f"{came}: take another folder, or delete this one")
-
-
 def encoded(encoder, texts: list[str], role: str) -> np.ndarray:
     """The vectors of texts as queries or as documents, where an encoder (`elsewhere.SentenceTransformerEncoder`) tells them apart."""
     return encoder.encode(texts, role=role) if getattr(encoder, "asymmetric", False) else encoder.encode(texts)
 
 
 def _write_blocks(part: Path, folder: Path, encoder, blocks: Iterator, bar) -> None:
-    """Write all blocks to `part`, but for those that it already has, and finish it."""
+    """Write all blocks to `part`, but for those that it already has, and finish it; the folder itself must have just these."""
     finished, done = _finished_blocks(part, encoder.dimensions), []
+    advice = "take another folder, or delete this one"
+    other = FileExistsError(f"{folder} is not what these texts, encoder and block make: {advice}")
     for rows, mark in blocks:
         if finished and mark.items() <= finished[0].items():
             done.append(finished.pop(0))
+        elif part == folder:
+            raise other
         else:
             if finished:
                 log.warning("%s: %d finished blocks were of other texts or of another encoder", folder, len(finished))
@@ -111,6 +101,10 @@ def _write_blocks(part: Path, folder: Path, encoder, blocks: Iterator, bar) -> N
             done.append(mark | {"text_bytes": _append(part, rows, vectors, done)})
             _write_info(part, encoder, done)
         bar.update(len(rows))
+    if part == folder and finished:
+        raise other
+    if part == folder:
+        return
     if not done:
         raise ValueError("expected at least one text, got none")
     paths = {name: part / name for name in (VECTORS, TEXTS)}

@@ -8,6 +8,7 @@ import pandas as pd
 import torch
 
 from .. import losses
+from ..io.spelling import require_one_of
 from ..metrics import rankings
 from . import rank
 from .embedding import encoded
@@ -48,7 +49,7 @@ def similarity(questions: np.ndarray, candidates: np.ndarray, by: str) -> np.nda
     raise ValueError(f"rank_by: one of {', '.join(RANK_BY)} expected, got {by!r}")
 
 
-class Nearest(rank.PairRanker):
+class Nearest(rank.BaseRanker):
     """Scores of candidates from their vectors and the question's, in float32, by every readout of the encoder.
 
     distance, cosine, dot, and manhattan where it ranks: `similarity`
@@ -66,8 +67,7 @@ class Nearest(rank.PairRanker):
     def __init__(self, encoder, by: str | None = None):
         self.encoder, self.by = encoder, by or usual(encoder)
         self.head = getattr(encoder, "siamese", None)
-        if self.by not in RANK_BY:
-            raise ValueError(f"rank_by: one of {', '.join(RANK_BY)} expected, got {self.by!r}")
+        require_one_of("rank_by", self.by, RANK_BY)
         if self.by == "probability" and self.head is None:
             raise ValueError("rank_by: only a siamese network gives a probability; take distance, cosine or dot")
 
@@ -75,8 +75,9 @@ class Nearest(rank.PairRanker):
         if contexts is not None:
             raise ValueError("this model embeds each text by itself: it takes no contexts")
 
-    def window_scores(self, questions: list, bar) -> pd.DataFrame:
-        pairs = [(question, candidate) for question in questions for candidate in question.candidates]
+    def _window(self, questions: list, bar) -> pd.DataFrame:
+        """A text is embedded once; if the encoder is asymmetric, once as a question and once as a candidate."""
+        pairs = rank.pairs_of(questions)
         asymmetric = getattr(self.encoder, "asymmetric", False)
         row_of = {}  # text -> its row among the vectors
         question_row_of = {} if asymmetric else row_of
@@ -99,7 +100,7 @@ class Nearest(rank.PairRanker):
             scores["probability"] = self.head(u, v).cpu().numpy()
         return scores
 
-    def identity(self) -> str:
+    def _identity(self) -> str:
         head = [] if self.head is None else [tensor.tolist() for tensor in self.head.state_dict().values()]
         device = getattr(self.encoder, "device", "cpu")  # another device, another rounding
         return hashlib.sha256(json.dumps([self.encoder.identity, str(device), self.by, head]).encode()).hexdigest()

@@ -34,9 +34,29 @@ class BaseRanker(ABC):
     calibration: Calibration | None = None
     name = ""  # what it was loaded from
 
+    reads_contexts = False
+
+    def score(self, questions: Iterable, progress: bool = True, folder: str | Path | None = None) -> pd.DataFrame:
+        """Score every candidate of every question, window by window: memory does not grow with the questions.
+
+        Args:
+            questions: of `Question(id, text, candidates)` with `Candidate(id, text, label, before, after)`; any
+                iterable, read once. Only models with contexts read `before` and `after`.
+            folder: keep the scores of every finished window here, so that a stopped scoring can continue. A window is
+                identified by the texts, ids and labels of its questions and by all that its scores follow from, the
+                weights included. Delete the folder once the table is written.
+        Returns: DataFrame with question_id, candidate_id, label (int8), score (float32), in the order of the questions;
+            a `nearest.Nearest` has a column for each readout, too.
+        """
+        return windowed(questions, self._window, progress, folder, folder and self._identity(), self.reads_contexts)
+
     @abstractmethod
-    def score(self, questions: Iterable, progress: bool = True) -> pd.DataFrame:
-        """question_id, candidate_id, label (int8), score (float32) of every candidate, in the order of the questions."""
+    def _window(self, questions: list, bar: tqdm) -> pd.DataFrame:
+        """The scores of some questions; the bar counts candidates."""
+
+    @abstractmethod
+    def _identity(self) -> str:
+        """A hash of what scores follow from besides the questions."""
 
     def require_contexts(self, contexts: list[tuple] | None) -> None:
         """Raises: ValueError for contexts that the model does not read."""
@@ -64,11 +84,9 @@ class BaseRanker(ABC):
         self.require_contexts(contexts)
         fitted = self._calibration() if calibrated else None
         several = isinstance(question, SEVERAL)
-        asked = (
-            as_questions(question, candidates, contexts) if several else [as_question(question, candidates, contexts)]
-        )
+        made = as_questions(question, candidates, contexts) if several else as_question(question, candidates, contexts)
         rankings = []
-        for scores in self._scores_alone(asked):
+        for scores in self._scores_alone(made if several else [made]):
             ranked = best_first(scores, self.name)
             if fitted is not None and ranked:
                 numbers, scores = zip(*ranked)
@@ -129,28 +147,6 @@ class BaseRanker(ABC):
         return self.calibration
 
 
-class PairRanker(BaseRanker):
-    """A ranker whose score of a pair is a function of the two texts alone, whatever else is in their window."""
-
-    def score(self, questions: Iterable, progress: bool = True, folder: str | Path | None = None) -> pd.DataFrame:
-        """Score every candidate of every question, window by window.
-
-        Args:
-            questions: any iterable of `Question`s, read once.
-            folder: keep finished windows here, so that a stopped scoring can continue (as in `Ranker.score`).
-        Returns: DataFrame with question_id, candidate_id, label (int8), score (float32), in the order of the questions.
-        """
-        return windowed(questions, self.window_scores, progress, folder, folder and self.identity())
-
-    @abstractmethod
-    def window_scores(self, questions: list, bar: tqdm) -> pd.DataFrame:
-        """The scores of the questions of one window."""
-
-    @abstractmethod
-    def identity(self) -> str:
-        """A hash of what scores follow from besides the questions."""
-
-
 class Ranker(BaseRanker):
     """Scores of candidates by a pair model, with or without contexts, or by a joint one: the difference of two logits.
 
@@ -165,6 +161,10 @@ class Ranker(BaseRanker):
         self.model, self.max_tokens = model, max_tokens or models.loading.usual_length(model)
 
     @property
+    def reads_contexts(self) -> bool:
+        return self.model.parts == 3
+
+    @property
     def joint_k(self) -> int | None:
         """How many candidates a joint model reads at once; None for a model of another kind."""
         return self.model.joint and self.model.joint.k
@@ -173,53 +173,29 @@ class Ranker(BaseRanker):
         """The candidates of some questions as the model reads them."""
         if self.joint_k:
             return groups.Groups(self.model.tokenizer, questions, self.joint_k)
-        return input_pairs.Pairs(self.model.tokenizer, questions, context=self.model.parts == 3)
+        return input_pairs.Pairs(self.model.tokenizer, questions, context=self.reads_contexts)
 
     def require_contexts(self, contexts: list[tuple] | None) -> None:
-        if contexts is not None and self.model.parts == 2:
+        if contexts is not None and not self.reads_contexts:
             raise ValueError("this model was trained on pairs of question and candidate: it takes no contexts")
-        if contexts is None and self.model.parts == 3:
+        if contexts is None and self.reads_contexts:
             expected = "contexts=[(sentence before, sentence after), ...]"
             raise ValueError(f"this model was trained with contexts: {expected} expected, got none")
 
-    def score(
-        self,
-        questions: Iterable,
-        max_tokens: int | None = None,
-        progress: bool = True,
-        folder: str | Path | None = None,
-    ) -> pd.DataFrame:
-        """Score every candidate of every question, window by window: memory does not grow with the questions.
+    def _window(self, questions: list, bar: tqdm) -> pd.DataFrame:
+        models.loading.check_length(self.model, self.max_tokens)
+        inputs = self.inputs_of(questions)
+        scores = self._scores(inputs, bar)
+        scores = inputs.mean_over_duplicates(scores) if self.joint_k else scores
+        return rows_of(pairs_of(questions)).assign(score=scores)
 
-        Args:
-            questions: of `Question(id, text, candidates)` with `Candidate(id, text, label, before, after)`; any
-                iterable, read once. Only models with contexts read `before` and `after`.
-            max_tokens: of all parts together, cut as in training; default: the ranker's own.
-            folder: keep the scores of every finished window here, so that a stopped scoring can continue. A window is
-                identified by the texts, ids and labels of its questions and by all that its scores follow from, the
-                weights included. Delete the folder once the table is written.
-        Returns: DataFrame with question_id, candidate_id, label (int8), score (float32), in the order of the questions.
-        """
-        max_tokens = max_tokens or self.max_tokens
-        models.loading.check_length(self.model, max_tokens)
-        identity = folder and self._identity(max_tokens)
-
-        def window_scores(window: list, bar) -> pd.DataFrame:
-            pairs = self.inputs_of(window)
-            table = {"question_id": [pairs.question_ids[owner] for owner in pairs.owners]}
-            table |= {"candidate_id": pairs.candidate_ids, "label": pairs.labels.astype(np.int8)}
-            scores = self._scores(pairs, max_tokens, bar)
-            return pd.DataFrame(table).assign(score=pairs.mean_over_duplicates(scores) if self.joint_k else scores)
-
-        return windowed(questions, window_scores, progress, folder, identity, context=self.model.parts == 3)
-
-    def _scores(self, pairs, max_tokens: int, bar) -> np.ndarray:
+    def _scores(self, pairs, bar: tqdm) -> np.ndarray:
         members = pairs.members(np.arange(len(pairs)))
         with scoring.evaluating(self.model) as device, last_layer.first_tokens_alone(self.model):
             scores = torch.empty(len(pairs.labels), device=device)
             micro_tokens = TOKENS_ON_GPU if device.type == "cuda" else TOKENS_ON_CPU
             # Ordered by length, so the rows come in another order: their numbers take the place of the labels.
-            inputs = pairs.join(members, max_tokens), members, pairs.template.pad, micro_tokens
+            inputs = pairs.join(members, self.max_tokens), members, pairs.template.pad, micro_tokens
             for batch in batches.micro_batches(*inputs):
                 rows = batch["labels"].flatten()
                 full = (rows >= 0).nonzero()[:, 0]  # full slots, looked up on the CPU: a GPU would be waited for
@@ -229,13 +205,13 @@ class Ranker(BaseRanker):
                 scores[scoring.moved(rows[full], device)] = differences[scoring.moved(full, device)]
         return scores.cpu().numpy()  # the only time that a GPU is waited for
 
-    def _identity(self, max_tokens: int) -> str:
-        """A hash of what scores follow from besides the questions: weights, architecture, tokenizer, length, device."""
+    def _identity(self) -> str:
+        """A hash of weights, architecture, tokenizer, length and device."""
         config = self.model.backbone.config.to_dict()
         unrelated = ("_name_or_path", "transformers_version")
         config = {name: value for name, value in config.items() if name not in unrelated}
         device = next(self.model.parameters()).device
-        settings = [config, index.tokenizer_hash(self.model.tokenizer), max_tokens, device.type]
+        settings = [config, index.tokenizer_hash(self.model.tokenizer), self.max_tokens, device.type]
         return io.checkpoints.fingerprint_of_weights(
             settings, self.model.backbone, getattr(self.model, self.model.HEADS[0])
         )
@@ -248,6 +224,10 @@ class Ordered(list):
     """Questions whose contexts are known, even if no candidate has any."""
 
     ordered = True
+
+
+def pairs_of(questions: Iterable[Question]) -> list[tuple[Question, Candidate]]:
+    return [(question, candidate) for question in questions for candidate in question.candidates]
 
 
 def rows_of(pairs: list[tuple[Question, Candidate]]) -> pd.DataFrame:

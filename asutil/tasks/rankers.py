@@ -27,13 +27,18 @@ class Bm25(rank.BaseRanker):
     """BM25 (k1 1.5, b .75) of lower-cased words; document frequencies are counted over all candidates to score."""
 
     def score(self, questions: Iterable, progress: bool = True, folder: str | Path | None = None) -> pd.DataFrame:
-        """question_id, candidate_id, label (int8), score (float32) of every candidate; nothing is kept in `folder`: it takes no time."""
-        questions = list(questions)
-        pairs = [(question, candidate) for question in questions for candidate in question.candidates]
+        """All questions are one window, and nothing is kept in `folder`: it takes no time."""
+        return self._window(list(questions))
+
+    def _window(self, questions: list, bar=None) -> pd.DataFrame:
+        pairs = rank.pairs_of(questions)
         texts = [candidate.text for _, candidate in pairs]
         sizes = [len(question.candidates) for question in questions]
         scores = baselines.bm25([question.text for question in questions], texts, sizes)
         return rank.rows_of(pairs).assign(score=scores.astype(np.float32))
+
+    def _identity(self) -> str:
+        return "bm25"
 
     def _scores_alone(self, asked: list) -> list[np.ndarray]:
         """Document frequencies are of one question's candidates, whatever else is asked."""
@@ -65,6 +70,11 @@ def load_ranker(name: str | Path, device: str | None = None, prompts: dict[str, 
     return ranker
 
 
+def _require_prompts_read(name, encoder, prompts) -> None:
+    if prompts and not isinstance(encoder, models.elsewhere.SentenceTransformerEncoder):
+        raise ValueError(f"{name}: only an encoder of sentence-transformers takes prompts")
+
+
 def _loaded(name, device, prompts) -> rank.BaseRanker:
     if name == "bm25":
         return Bm25()
@@ -90,11 +100,6 @@ def _path(name: str | Path) -> str:
     if advice:
         raise ValueError(f"{spelling.printable(text)}: no such ranker, folder or run{advice}")
     return io.checkpoints.source(name)
-
-
-def _require_prompts_read(name, encoder, prompts) -> None:
-    if prompts and not isinstance(encoder, models.elsewhere.SentenceTransformerEncoder):
-        raise ValueError(f"{name}: only an encoder of sentence-transformers takes prompts")
 
 
 def _reads_pairs(name: str | Path, folder: Path) -> bool:

@@ -67,18 +67,14 @@ def top_k(scores: pd.DataFrame, k: int, seed: int = 0) -> pd.DataFrame:
         raise ValueError(f"k is at least 1 candidate, got {k}")
     # Among equal scores the choice must follow neither the label, as the metrics' rule does, nor the order of rows or
     # ids: in some data sets right candidates come first. A keyed hash of the ids follows none of them.
+    ids = zip(scores.question_id, scores.candidate_id)
+    draws = [text_hash(f"{question}\0{candidate}", f"re-ranking {seed}", size=8) for question, candidate in ids]
     questions = pd.factorize(scores.question_id)[0]
-    table = checked_scores(scores, "first stage").assign(question=questions, draw=_draws(scores, seed))
+    table = checked_scores(scores, "first stage").assign(question=questions, draw=draws)
     ranked = table.sort_values(["question", "score", "draw"], ascending=[True, False, True])
     ranked = ranked.assign(first_rank=ranked.groupby("question").cumcount() + 1)
     best = ranked[ranked.first_rank <= k].rename(columns={"score": "first_score"})
     return best[[*ROW, "first_score", "first_rank"]].reset_index(drop=True)
-
-
-def _draws(scores: pd.DataFrame, seed: int) -> list[int]:
-    """A keyed hash of each row's ids."""
-    texts = (f"{question}\0{candidate}" for question, candidate in zip(scores.question_id, scores.candidate_id))
-    return [text_hash(text, f"re-ranking {seed}", size=8) for text in texts]
 
 
 def border_ties(scores: pd.DataFrame, k: int) -> list[str]:

@@ -298,7 +298,7 @@ def test_scores_equal_a_slow_loop_over_padded_groups(ranker):
     pd.testing.assert_frame_equal(table.astype({"label": int, "score": float}), expected, rtol=0, atol=1e-5)
     assert table.score.dtype == np.float32 and table.label.dtype == np.int8
     with pytest.raises(ValueError, match="max_tokens: 40, .* got 64"):  # at other positions it has learnt nothing
-        ranker.score(split, max_tokens=64, progress=False)
+        rank.Ranker(ranker.model, 64).score(split, progress=False)
 
 
 ORDERS = {
@@ -393,7 +393,7 @@ def test_a_ranker_comes_from_a_folder_and_knows_its_k(ranker, tmp_path, tokenize
     split = list(some_questions(9))
     pd.testing.assert_frame_equal(again.score(split, progress=False), ranker.score(split, progress=False), rtol=0, atol=1e-6)
     with pytest.raises(ValueError, match="max_tokens: 40, .* got 50"):
-        rank.Ranker(again.model).score(split, max_tokens=50, progress=False)
+        rank.Ranker(again.model, 50).score(split, progress=False)
     record = folder.parent / "record.json"
     disk.write_json(record, {"notebook": "pretrain", "settings": {}} | runs.hashes(record.parent))
     with pytest.raises(ValueError, match="learnt its pre-training task, not to rank"):

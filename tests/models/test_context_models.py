@@ -346,7 +346,9 @@ def test_scores_equal_a_loop_over_single_triples(ranker):
     table = ranker.score(iter(asked), progress=False)
     assert table.score.std() > 0.1
     assert table.score.tolist() == pytest.approx(slow_scores(ranker, asked), abs=1e-4)
-    assert ranker.score(asked, max_tokens=16, progress=False).score.tolist() == pytest.approx(slow_scores(ranker, asked, 16), abs=1e-4)
+    assert rank.Ranker(ranker.model, 16).score(asked, progress=False).score.tolist() == pytest.approx(
+        slow_scores(ranker, asked, 16), abs=1e-4
+    )
 
 
 def test_rank_reads_the_contexts(ranker):
@@ -405,5 +407,5 @@ def test_a_run_with_contexts_is_known_by_its_files(ranker, tmp_path):
     again = rankers.load_ranker(tmp_path / "model", device="cpu")
     assert again.max_tokens == 256
     asked = questions()
-    found = again.score(asked, max_tokens=40, progress=False)
+    found = rank.Ranker(again.model, 40).score(asked, progress=False)
     assert found.score.tolist() == pytest.approx(slow_scores(ranker, asked), abs=1e-4)

@@ -522,7 +522,7 @@ def test_scores_equal_a_loop_over_single_pairs(ranker, monkeypatch):
     assert table.score.tolist() == pytest.approx(slow_scores(ranker, asked), abs=1e-4)
     monkeypatch.setattr(rank, "TOKENS_ON_CPU", 60)  # other batches, same scores
     pd.testing.assert_frame_equal(table, ranker.score(asked, progress=False), atol=1e-4)
-    longer = ranker.score(asked, max_tokens=64, progress=False).score.tolist()
+    longer = rank.Ranker(ranker.model, 64).score(asked, progress=False).score.tolist()
     assert longer == pytest.approx(slow_scores(ranker, asked, 64), abs=1e-4)
     assert longer != pytest.approx(table.score.tolist(), abs=1e-2)
 
@@ -562,7 +562,7 @@ def test_what_the_ranker_refuses(ranker, saved, caplog):
     with pytest.raises(ValueError, match="got none"):
         ranker.score([], progress=False)
     with pytest.raises(ValueError, match="got 100000"):
-        ranker.score(questions(), max_tokens=100_000, progress=False)
+        rank.Ranker(ranker.model, 100_000).score(questions(), progress=False)
     _, folder = saved
     (folder / "head.safetensors").unlink()
     without_head = rankers.load_ranker(folder)

@@ -10,7 +10,7 @@ from asutil import inputs, metrics, sampling, training
 from asutil.corpus import tokenizers
 from asutil.data import answers
 from asutil.models import loading
-from asutil.tasks import rankers
+from asutil.tasks import rank, rankers
 
 from ..conftest import bytes_of, stopped_and_whole
 
@@ -54,7 +54,7 @@ def learnt(data, folder, context):
     training.train(model, batches, folder, peak_lr=2e-3, warmup_steps=10, log_every=100, **USUAL)
     model.save(folder / "model")
     ranker = rankers.load_ranker(folder / "model", device="cpu")
-    table = ranker.score(splits["test"], max_tokens=32, progress=False)
+    table = rank.Ranker(ranker.model, 32).score(splits["test"], progress=False)
     return ranker, metrics.ranking(table.question_id, table.label, table.score)
 
 
