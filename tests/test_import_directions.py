@@ -9,28 +9,18 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 # folder -> the folders that its modules may import, besides its own
+LOWEST = ("asutil.draws", "asutil.plugins", "asutil.io")
+READ = ("asutil.draws", "asutil.io", "asutil.corpus", "asutil.data")
 BELOW = {
-    "asutil.draws": (),
-    "asutil.lazy": (),
-    "asutil.registry": (),
-    "asutil.plugins": (),
+    **dict.fromkeys(("asutil.draws", "asutil.lazy", "asutil.registry", "asutil.plugins"), ()),
     "asutil.losses": ("asutil.io",),
     "asutil.heads": ("asutil.registry", "asutil.io"),
     "asutil.io": ("asutil.draws", "asutil.plugins"),
-    "asutil.corpus": ("asutil.draws", "asutil.plugins", "asutil.io"),
-    "asutil.data": ("asutil.draws", "asutil.plugins", "asutil.io", "asutil.corpus"),
-    "asutil.inputs": ("asutil.draws", "asutil.io", "asutil.corpus", "asutil.data"),
-    "asutil.sampling": ("asutil.draws", "asutil.registry", "asutil.io", "asutil.corpus", "asutil.data", "asutil.inputs"),
-    "asutil.models": (
-        "asutil.draws",
-        "asutil.plugins",
-        "asutil.io",
-        "asutil.corpus",
-        "asutil.data",
-        "asutil.inputs",
-        "asutil.losses",
-        "asutil.heads",
-    ),
+    "asutil.corpus": LOWEST,
+    "asutil.data": (*LOWEST, "asutil.corpus"),
+    "asutil.inputs": READ,
+    "asutil.sampling": (*READ, "asutil.registry", "asutil.inputs"),
+    "asutil.models": (*READ, "asutil.plugins", "asutil.inputs", "asutil.losses", "asutil.heads"),
     "asutil.metrics": ("asutil.draws", "asutil.registry", "asutil.io"),
 }
 BELOW["asutil.training"] = tuple(name for name in BELOW if name != "asutil.lazy")
@@ -40,8 +30,6 @@ BELOW["aslab"] = (*BELOW["asutil.pydocs"], "asutil.pydocs", "asutil.lazy", "asut
 # `python -m asutil`, which nothing imports.
 BELOW["asutil.__main__"] = ("asutil.plugins",)
 BELOW["pages"] = (*BELOW["aslab"], "aslab")
-EXCEPTIONS: dict[tuple[str, str], str] = {}  # (file, what it imports) -> why; the list may shrink and never grows
-MOST_EXCEPTIONS = 0
 OF_A_RUN = re.compile(r"record\.json|\brundir\b|\bruns/|\bBUDGETS\b|run\.json|\baslab\b")
 
 
@@ -87,14 +75,14 @@ def test_every_module_belongs_to_a_folder(graph):
 
 
 def test_imports_go_one_way(graph):
-    wrong = []
+    wrong, paths = [], files()
     for name, targets in graph.items():
         own = folder_of(name)
-        allowed = {own, *BELOW.get(own, ()), *(["asutil.lazy"] if files()[name].name == "__init__.py" else [])}
+        allowed = {own, *BELOW.get(own, ()), *(["asutil.lazy"] if paths[name].name == "__init__.py" else [])}
         for target in sorted(targets):
-            if folder_of(target) not in allowed and (name, target) not in EXCEPTIONS:
+            if folder_of(target) not in allowed:
                 may = ", ".join(BELOW.get(own, ())) or "nothing of the project"
-                wrong.append(f"{files()[name].relative_to(ROOT)} imports {target}: {own} may import {may}")
+                wrong.append(f"{paths[name].relative_to(ROOT)} imports {target}: {own} may import {may}")
     assert not wrong, "imports against the directions:\n" + "\n".join(wrong)
 
 
@@ -122,11 +110,6 @@ def test_no_module_imports_itself_by_way_of_others(graph):
     for name in graph:
         visit(name, [])
     assert not cycles, "cycles of imports:\n" + "\n".join(cycles)
-
-
-def test_an_exception_is_needed_and_has_a_reason(graph):
-    assert len(EXCEPTIONS) <= MOST_EXCEPTIONS, "the list of exceptions never grows"
-    assert all(target in graph.get(name, ()) and why for (name, target), why in EXCEPTIONS.items())
 
 
 def test_a_wrong_import_is_found(tmp_path):
