@@ -13,6 +13,9 @@ from hypothesis import strategies as st
 
 import asutil
 from asutil.data import baselines
+from asutil.data.answers import load_answers
+
+from .test_answers import folder
 
 LETTERS = "abzABZ09_ äÉñőŽæøжЖβΣאب.,;-?!'\n\t…"
 
@@ -50,7 +53,8 @@ def test_every_letter_and_digit_is_a_word_and_nothing_else_is():
         assert baselines.words(character) == expected, hex(ord(character))
 
 
-def slow_bm25(question, texts, words):
+def slow_bm25(question, texts, words=lambda text: re.findall(r"\w+", text.lower())):
+    """Lucene's form: the sum over words of ln(1 + (N - df + .5) / (df + .5)) * tf / (tf + 1.5 (.25 + .75 length / mean length))."""
     documents = [Counter(words(text)) for text in texts]
     mean = sum(document.total() for document in documents) / len(documents)
     scores = []
@@ -63,6 +67,20 @@ def slow_bm25(question, texts, words):
                 score += idf * document[word] / (document[word] + 1.5 * (0.25 + 0.75 * document.total() / mean))
         scores.append(score)
     return scores
+
+
+def test_bm25_of_a_split_counts_the_candidates_of_all_questions(tmp_path):
+    rows = [
+        ("Red apples?", "red red wine", 1),
+        ("Red apples?", "green apples", 0),
+        ("unknown", "a red car, here", 1),
+        ("unknown", "...", 0),
+    ]
+    rows = [(f"Q{number // 2}", *row[:1], "P", *row[1:]) for number, row in enumerate(rows)]
+    scores = baselines.baseline_scores(load_answers(folder(tmp_path, test=rows))["test"], "bm25").score
+    assert scores.tolist() == pytest.approx([*slow_bm25("Red apples?", [row[3] for row in rows])[:2], 0, 0], rel=1e-5)
+    nothing = load_answers(folder(tmp_path, test=[("Q1", "?!", "P", "...", 1)]))["test"]
+    assert baselines.baseline_scores(nothing, "bm25").score.tolist() == [0]
 
 
 def pairs_of(text):

@@ -16,7 +16,6 @@ from asutil.data import claims
 from asutil.data.claims import Claim, Evidence, load_claims
 from asutil.data.data_sets import CLAIMS
 from asutil.io import hub
-from asutil.pydocs import documents as docstrings
 
 CARDS = Path(__file__).parents[2] / "data_cards"
 PIECE = ["Fight_Club_-LRB-film-RRB-", 3, "It is `` bleak '' -LRB- 1999 -RRB- .", 0.97]
@@ -76,9 +75,11 @@ def test_fever_by_hand(fever):
     assert claims.load_claims is load_claims
 
 
-def test_fever_test_labels_are_not_read(fever):
+def test_fever_test_labels_are_not_read_and_count_for_the_fingerprint(fever):
+    before = claims.fingerprint_of_claims("fever")
     write(fever / "bert_test.json", [row(9, label="NOT ENOUGH INFO"), row(7, label="whatever", evidence=[PIECE] * 5)])
     assert [claim.label for claim in load_claims("fever")["test"]] == [None, None]
+    assert claims.fingerprint_of_claims("fever") != before
 
 
 @pytest.mark.parametrize("counts", [(2, 6), (2, 8)], ids=["among the first five", "in the file"])
@@ -96,29 +97,21 @@ def test_fever_counts_are_asserted(fever, monkeypatch, split, wrong):
         load_claims("fever")
 
 
-def test_without_fever_the_error_says_what_is_expected_and_whence(tmp_path, monkeypatch):
-    said = r"bert_train\.json, bert_dev\.json and bert_test\.json.*KernelGAT"
-    for root in (None, tmp_path):
-        monkeypatch.setenv(hub.MIRROR, str(root)) if root else monkeypatch.delenv(hub.MIRROR, raising=False)
-        with pytest.raises(FileNotFoundError, match=rf"local/fever is on no hub.*{hub.MIRROR} is now.*{said}"):
-            load_claims("fever")
-    (tmp_path / "local" / "fever").mkdir(parents=True)
-    write(tmp_path / "local" / "fever" / "bert_train.json", [row()])
-    with pytest.raises(FileNotFoundError, match=rf"bert_dev\.json.*it holds bert_train\.json.*{said}"):
+@pytest.mark.parametrize(
+    ("held", "words"),
+    [
+        (None, rf"local/fever is on no hub.*{hub.MIRROR} is now"),
+        ("", rf"local/fever is on no hub.*{hub.MIRROR} is now"),
+        ("local/fever/bert_train.json", r"bert_dev\.json.*it holds bert_train\.json"),
+    ],
+)
+def test_without_fever_the_error_says_what_is_expected_and_whence(tmp_path, monkeypatch, held, words):
+    monkeypatch.setenv(hub.MIRROR, str(tmp_path)) if held is not None else monkeypatch.delenv(hub.MIRROR, raising=False)
+    if held:
+        (tmp_path / held).parent.mkdir(parents=True)
+        write(tmp_path / held, [row()])
+    with pytest.raises(FileNotFoundError, match=rf"{words}.*bert_train\.json, bert_dev\.json and bert_test\.json.*KernelGAT"):
         load_claims("fever")
-
-
-def test_published_counts(monkeypatch):
-    assert CLAIMS["fever"].counts == {"train": (145_406, 722_473), "dev": (19_998, 98_915), "test": (19_998, 98_839)}
-    means = [round(evidence / asserted, 2) for asserted, evidence in CLAIMS["fever"].counts.values()]
-    assert means == [4.97, 4.95, 4.94], "the last column of the paper's table 6"
-
-
-@pytest.mark.parametrize("name", [name for name, data in CLAIMS.items() if data.counts])
-def test_cards_have_the_counts_that_loading_asserts(name):
-    card = yaml.safe_load((CARDS / f"{name}.md").read_text(encoding="utf-8").split("---\n")[1])
-    (counts,) = card["counts"].values()
-    assert {split: tuple(count.values()) for split, count in counts.items()} == CLAIMS[name].counts
 
 
 # ------------------------------------------------------------------------------------------------------------- the reader
@@ -161,11 +154,11 @@ BAD = [
     (["{"], r"line 2: not JSON"),
     (["[1]"], r"line 2: expected an object with 'claim', got list"),
     ([{"id": 5, "claim": "a"}], r"line 2: expected id, claim, label and evidence, lacks evidence; got id, claim"),
-    ([row(5, claim="absent")], r"line 2: .*lacks claim"),
     ([row("absent")], r"line 2: .*lacks id"),
     ([row(5, label="TRUE")], r"line 2: expected a label of SUPPORTS, NOT ENOUGH INFO, REFUTES, got 'TRUE'"),
     ([row(5, label=1)], r"line 2: expected a label .*, got 1"),
     ([row(5, label=["SUPPORTS"])], r"line 2: expected a label"),
+    ([row(5, claim="absent")], r"line 2: .*lacks claim"),
     ([row(5, label="absent")], r"line 2: expected a label in every row of a file or in none, got none, and \S+ line 1 has one"),
     ([row(5), row(5)], r"line 3: expected distinct ids, got '5' as in .*line 2"),
     ([row("1")], r"line 2: expected distinct ids, got '1' as in .*line 1"),
@@ -178,12 +171,11 @@ BAD = [
     ([row(5, evidence=[PIECE, ["Title", 1, "b\ud800", 1.0]])], r"line 2, evidence 2: expected text that UTF-8 can encode"),
     ([row(5) | {"evidence": "none"}], r"line 2: expected a list of evidence, got 'none'"),
     ([row(5, evidence=[PIECE, PIECE[:2]])], r"line 2, evidence 2: expected \[title, sentence number, sentence\]"),
-    ([row(5, evidence=[[*PIECE, 1]])], r"line 2, evidence 1: expected \[title"),
-    ([row(5, evidence=[[[1, 2, "Official_FEVER", 3]]])], r"line 2, evidence 1: expected \[title"),
     ([row(5, evidence=[["Title", "3", "Text.", 1.0]])], r"line 2, evidence 1: .*got \['Title', '3'"),
-    ([row(5, evidence=[["Title", True, "Text."]])], r"line 2, evidence 1: "),
-    ([row(5, evidence=[["Title", 3, None, 1.0]])], r"line 2, evidence 1: "),
-    ([row(5, evidence=[["Title", 3, "Text.", "high"]])], r"line 2, evidence 1: "),
+    *(
+        ([row(5, evidence=[piece])], r"line 2, evidence 1: expected \[title")
+        for piece in ([*PIECE, 1], [[1, 2, "Page", 3]], ["Title", True, "Text."], ["Title", 3, None, 1.0], ["Title", 3, "Text.", "high"])
+    ),
     ([row(5, evidence=[["", 3, " ", 1.0]])], r"line 2, evidence 1: .*with some text"),
 ]
 
@@ -207,52 +199,15 @@ def test_labels_are_in_every_row_or_in_none(folder):
         load_claims(folder)
 
 
-def test_folders_and_names_that_are_wrong(folder):
-    with pytest.raises(FileNotFoundError, match=r"fevr: expected one of fever, .* or a folder.*did you mean 'fever'\?"):
-        load_claims("fevr")
-    with pytest.raises(ValueError, match="limit must be at least 1 claim, got 0"):
-        load_claims(folder, limit=0)
-    write(folder / "bert_dev.json", [row()])
-    with pytest.raises(ValueError, match=r"expected one file for dev, got dev\.jsonl, bert_dev\.json"):
-        load_claims(folder)
-    (folder / "bert_dev.json").unlink()
-    (folder / "dev.jsonl").unlink()
-    with pytest.raises(FileNotFoundError, match=r"expected one of dev\.jsonl, dev\.json, .*; it holds test\.jsonl, train\.jsonl$"):
-        load_claims(folder)
-    (folder / "dev.jsonl").touch()
-    with pytest.raises(ValueError, match=r"dev\.jsonl is empty: expected at least one claim"):
-        load_claims(folder)
-
-
-def test_limit_is_a_keyed_choice_and_is_reported(folder):
-    write(folder / "train.jsonl", [row(i, evidence=[PIECE] * (i % 7)) for i in range(40)])
-    few, more = (load_claims(folder, limit=limit)["train"] for limit in (5, 9))
-    ids = [claim.id for claim in few]
-    assert len(few) == 5 and set(ids) < {claim.id for claim in more}
-    assert ids == sorted(ids, key=int) != [str(i) for i in range(5)], "a choice, in the file's order"
-    for made in (few, more, load_claims(folder)["train"], load_claims(folder, limit=1000)["train"]):
-        report = made.report
-        assert report["read"] == {"claims": 40, "evidence": sum(i % 7 for i in range(40))}
-        assert report["kept"] == {"claims": len(made), "evidence": sum(len(claim.evidence) for claim in made)}
-        for what in ("claims", "evidence"):
-            assert report["read"][what] == report["kept"][what] + sum(lost[what] for lost in report["dropped"].values())
-    assert set(few.report["dropped"]) == {"evidence beyond the first 5", "beyond the limit"}
-    write(folder / "train.jsonl", [row(i, evidence=[PIECE] * (i % 7)) for i in reversed(range(40))])
-    assert {claim.id for claim in load_claims(folder, limit=5)["train"]} == set(ids)
-
-
-def test_fingerprints_follow_the_files(folder, fever):
-    first, of_fever = claims.fingerprint_of_claims(folder), claims.fingerprint_of_claims("fever")
-    assert claims.fingerprint_of_claims(str(folder)) == first != of_fever
-    (folder / "notes.txt").write_text("nothing to do with it")
-    assert claims.fingerprint_of_claims(folder) == first
-    write(folder / "test.jsonl", [row(3)])
-    assert (changed := claims.fingerprint_of_claims(folder)) != first
-    (folder / "test.jsonl").unlink()
-    assert claims.fingerprint_of_claims(folder) not in (first, changed)
-    write(fever / "bert_test.json", [row(3)])
-    assert claims.fingerprint_of_claims("fever") != of_fever
-    assert claims.fingerprint_of_claims("pydocs_claims") == docstrings.fingerprint_of_docstrings(docstrings.NUMPYDOC)
+def test_cards_and_the_papers_table_have_the_counts_that_loading_asserts():
+    counted = {name: data.counts for name, data in CLAIMS.items() if data.counts}
+    for name, expected in counted.items():
+        card = yaml.safe_load((CARDS / f"{name}.md").read_text(encoding="utf-8").split("---\n")[1])
+        (counts,) = card["counts"].values()
+        assert {split: tuple(count.values()) for split, count in counts.items()} == expected
+    assert counted["fever"] == {"train": (145_406, 722_473), "dev": (19_998, 98_915), "test": (19_998, 98_839)}
+    means = [round(evidence / asserted, 2) for asserted, evidence in counted["fever"].values()]
+    assert means == [4.97, 4.95, 4.94], "the last column of the paper's table 6"
 
 
 # -------------------------------------------------------------------------------------------------------- the leaderboard
@@ -301,8 +256,8 @@ def test_climate_fever(mirror):
     assert not {claim.text for claim in splits["train"]} & {claim.text for claim in splits["dev"]}
 
 
-@pytest.mark.parametrize("hostile", ["LRB" + " " * 200_000 + "x", "LSB " * 50_000, "LSB " * 50_000 + "RSB"])
-def test_a_long_text_is_readable_in_a_moment(hostile):
-    started = time.monotonic()
-    claims.readable(hostile)
-    assert time.monotonic() - started < 2
+def test_a_long_text_is_readable_in_a_moment():
+    started = time.process_time()
+    for hostile in ("LRB" + " " * 200_000 + "x", "LSB " * 50_000, "LSB " * 50_000 + "RSB"):
+        claims.readable(hostile)
+    assert time.process_time() - started < 6
