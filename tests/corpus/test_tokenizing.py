@@ -8,18 +8,8 @@ from tokenizers import AddedToken, Tokenizer, models, normalizers, pre_tokenizer
 
 from asutil.corpus import tokenizing
 
-TEXTS = [
-    "What isn't 'quoted' (or 3,000.5 things)?",
-    "",
-    " ",
-    "two  spaces",
-    " before",
-    "after ",
-    "a\tb\n c \u00a0d",
-    "</s> <mask>",
-    "caf\u00e9 \u4e2d\u6587 e\u0301",
-    "What isn't",
-]
+TEXTS = ["What isn't 'quoted' (or 3,000.5 things)?", "What isn't", "a\tb\n c \u00a0d", "</s> <mask>", "caf\u00e9 \u4e2d\u6587 e\u0301"]
+TEXTS += ["", " ", "two  spaces", " before", "after "]
 # White space of many kinds, marks that compose, apostrophes, digits, ideographs, special tokens spelled out.
 PIECES = [*"abcAZ'\"-.,09\t\n\r\u00a0\u2003\u0301\u00e9\u4e2d\u0130\ufeff", *["the", "n't", "<mask>", "</s>", "[SEP]", "  "], *[" "] * 4]
 
@@ -49,15 +39,8 @@ def apart(backend, texts):
     return [part.tolist() for part in np.split(ids, sizes.cumsum()[:-1])] if texts else []
 
 
-@pytest.fixture
-def by_words_alone(monkeypatch):
-    def refuse(*_):
-        raise AssertionError("tokenised text by text")
-
-    monkeypatch.setattr(tokenizing, "_whole", refuse)
-
-
-def test_ids_are_those_of_each_text(backend, by_words_alone, monkeypatch):
+def test_ids_are_those_of_each_text(backend, monkeypatch):
+    monkeypatch.setattr(tokenizing, "_whole", lambda *_: pytest.fail("tokenised text by text"))
     assert apart(backend, TEXTS) == one_by_one(backend, TEXTS)
     assert apart(backend, []) == []
     assert apart(backend, ["", ""]) == [[], []]
@@ -89,35 +72,22 @@ def test_every_different_word_is_tokenised_once(tokenizer):
     assert sorted(words) == ["one", "one  two", "three", "two"]
 
 
-def without_prefix_space(backend):
-    backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+CHANGES = {
+    "no space before a text": lambda backend: {"pre_tokenizer": pre_tokenizers.ByteLevel(add_prefix_space=False)},
+    "a token of two words": lambda backend: backend.add_tokens([AddedToken("New York")]) and {},
+    "special tokens in texts": lambda backend: {"encode_special_tokens": False},
+    "another pre-tokenizer": lambda backend: {"pre_tokenizer": pre_tokenizers.Sequence([pre_tokenizers.Digits(), backend.pre_tokenizer])},
+    "another normalizer": lambda backend: {"normalizer": normalizers.Replace(" ", "_")},
+}
 
 
-def with_a_token_of_two_words(backend):
-    backend.add_tokens([AddedToken("New York")])
-
-
-def with_special_tokens_in_text(backend):
-    backend.encode_special_tokens = False
-
-
-def with_another_pre_tokenizer(backend):
-    backend.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.Digits(), backend.pre_tokenizer])
-
-
-def with_another_normalizer(backend):
-    backend.normalizer = normalizers.Replace(" ", "_")
-
-
-@pytest.mark.parametrize(
-    "change",
-    [without_prefix_space, with_a_token_of_two_words, with_special_tokens_in_text, with_another_pre_tokenizer, with_another_normalizer],
-)
+@pytest.mark.parametrize("change", CHANGES)
 def test_other_tokenizers_are_given_whole_texts(tokenizer, change):
     backend = Tokenizer.from_str(tokenizer.backend_tokenizer.to_str())
     backend.encode_special_tokens = True
     texts = [*TEXTS, "in New York <mask> a </s>b"]
-    change(backend)
+    for name, value in CHANGES[change](backend).items():
+        setattr(backend, name, value)
     assert apart(backend, texts) == one_by_one(backend, texts)
     assert not tokenizing._parts_at_spaces(backend)
 

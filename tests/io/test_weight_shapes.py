@@ -55,7 +55,8 @@ def edited(folder, **values):
 @pytest.mark.parametrize(
     ("kind", "key", "value", "came"),
     [
-        *[(kind, "num_hidden_layers", value, "4") for kind in ("bert", "electra", "modernbert", "qwen3") for value in (1, 3, 5, 10**6)],
+        *[("bert", "num_hidden_layers", value, "4") for value in (1, 3, 5)],
+        *[(kind, "num_hidden_layers", 10**6, "4") for kind in ("bert", "electra", "modernbert", "qwen3")],
         *[("distilbert", "n_layers", value, "4") for value in (1, 10**6)],
         *[("t5", key, 10**6, "3 or 4") for key in ("num_layers", "num_decoder_layers")],
         *[("roberta", "vocab_size", value, "99") for value in (98, 100, 10**12)],
