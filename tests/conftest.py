@@ -1,6 +1,7 @@
 """Small inputs that many tests share: made-up documents, a tokenizer trained on them, an index of them."""
 
 import importlib
+import json
 import os
 import random
 import signal
@@ -118,6 +119,16 @@ def of_whole_batch(model, batch, total=sum):
     return sum(each).item(), {name: p.grad.clone() for name, p in model.named_parameters() if p.grad is not None}, len(each)
 
 
+def run_cells(notebook, given):
+    """The names of a notebook whose cells were run here, one after the other, with these parameters."""
+    path, names = Path(__file__).parents[1] / "notebooks" / f"{notebook}.ipynb", {}
+    for cell in json.loads(path.read_text("utf-8"))["cells"]:
+        if cell["cell_type"] == "code":
+            exec("".join(cell["source"]), names)
+            names |= given if "parameters" in cell["metadata"].get("tags", []) else {}
+    return names
+
+
 @pytest.fixture(scope="session")
 def documents():
     return made_up_documents()
@@ -133,11 +144,11 @@ def tokenizer(documents):
 
 @pytest.fixture(scope="session")
 def bert_tokenizer():
-    """Letters as word pieces, with token types."""
+    """BERT's tokenizer, of letters and of WORDS, with token types."""
     from transformers import BertTokenizer
 
-    letters = "abcdefghijklmnopqrstuvwxyz"
-    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *letters, *(f"##{letter}" for letter in letters)]
+    pieces = (*"abcdefghijklmnopqrstuvwxyz", *WORDS)
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "?", *pieces, *(f"##{piece}" for piece in pieces)]
     return BertTokenizer(vocab={word: n for n, word in enumerate(words)})
 
 

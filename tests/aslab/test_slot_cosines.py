@@ -16,7 +16,6 @@ from asutil.data import answers
 from asutil.io import disk
 from asutil.models import joint, loading
 
-from ..inputs.test_groups import bert  # noqa: F401
 from ..inputs.test_packing import joint_examples, joint_model
 
 read_once = cache(answers.load_answers)
@@ -130,7 +129,7 @@ def test_a_model_without_slots_has_none(tokenizer):
 
 
 @pytest.mark.parametrize("config", [RobertaConfig, BertConfig])
-def test_a_model_of_the_readers_goes_into_a_record(config, tokenizer, bert, tmp_path, monkeypatch, capsys):  # noqa: F811
+def test_a_model_of_the_readers_goes_into_a_record(config, tokenizer, bert, tmp_path, monkeypatch, capsys):
     own = {RobertaConfig: tokenizer, BertConfig: bert}[config]
     size = {"hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 2, "intermediate_size": 64, "max_position_embeddings": 420}
     model = loading.from_config(config(**size, vocab_size=len(own), pad_token_id=own.pad_token_id), own, mlm=False)

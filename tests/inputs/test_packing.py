@@ -1,6 +1,7 @@
 """Packing: the same loss and gradients as with padding, no example seen by another, and nothing lost on the way."""
 
 import copy
+import itertools
 from functools import partial
 
 import numpy as np
@@ -16,7 +17,7 @@ from asutil.models import joint as joint_models
 from asutil.models import loading
 from asutil.training import trainer
 
-from ..conftest import bytes_of, stopped_and_whole
+from ..conftest import bytes_of
 
 SIZE = {"vocab_size": 60, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 48}
 SIZE |= {"max_position_embeddings": 80}
@@ -106,14 +107,20 @@ def loss_and_gradients(model, ragged, labels, masked, layout, tokens):
 @pytest.mark.parametrize("name", CONFIGS)
 def test_packed_ordered_and_padded_have_the_same_loss_and_gradients(name, types):
     model, batch = new_model(CONFIGS[name]).train(), examples(types=types)
-    expected, gradients = loss_and_gradients(model, *batch, "ordered", 10**6)  # all in one piece, padded to the longest
-    assert not torch.isnan(expected).any()
-    for layout, tokens in (("ordered", 300), ("packed", 300), ("packed", 10**6)):
-        parts, found = loss_and_gradients(model, *batch, layout, tokens)
-        torch.testing.assert_close(parts, expected, rtol=1e-5, atol=1e-5)
-        assert found.keys() == gradients.keys()
+    expected = loss_and_gradients(model, *batch, "ordered", 10**6)  # all in one piece, padded to the longest
+    assert not torch.isnan(expected[0]).any()
+    assert_layouts_agree(model, batch, expected, 300, rtol=1e-5, atol=1e-5)
+
+
+def assert_layouts_agree(model, batch, expected, tokens, **tolerance):
+    """Loss and gradients of micro-batches of so many tokens, padded and packed, and of one that is packed."""
+    for layout, most in (("ordered", tokens), ("packed", tokens), ("packed", 10**6)):
+        assert (len(inputs.laid_out(layout, *batch[:2], 1, most)) > 1) == (most == tokens)
+        parts, found = loss_and_gradients(model, *batch, layout, most)
+        torch.testing.assert_close(parts, expected[0], **tolerance)
+        assert found.keys() == expected[1].keys()
         for parameter in found:
-            torch.testing.assert_close(found[parameter], gradients[parameter], rtol=1e-5, atol=1e-5, msg=f"{layout} {tokens} {parameter}")
+            torch.testing.assert_close(found[parameter], expected[1][parameter], **tolerance, msg=f"{layout} {most} {parameter}")
 
 
 @pytest.mark.parametrize("positions", ["absolute", "skipping"])
@@ -129,23 +136,7 @@ def test_joint_examples_have_the_same_loss_and_gradients_in_every_layout(name, p
     assert 12 < len(real) < 36 and expected[1].item() == pytest.approx(sum(real) / len(real), rel=1e-12)
     assert all(gradients[name].any() for name in gradients if name.startswith("ae_k"))
     assert gradients["backbone.embeddings.token_type_embeddings.weight"].any(1).all()
-    for layout, tokens in (("ordered", 60), ("packed", 60), ("packed", 10**6)):
-        assert (len(inputs.laid_out(layout, batch[0], batch[1], 1, tokens)) > 3) == (tokens == 60)
-        parts, found = loss_and_gradients(model, *batch, layout, tokens)
-        torch.testing.assert_close(parts, expected, rtol=0, atol=1e-10)
-        assert found.keys() == gradients.keys()
-        for parameter in found:
-            torch.testing.assert_close(found[parameter], gradients[parameter], rtol=0, atol=1e-10, msg=f"{layout} {tokens} {parameter}")
-
-
-@pytest.mark.parametrize("name", CONFIGS)
-def test_packed_equals_one_example_at_a_time(name):
-    ragged, _, masked = examples()
-    model, numbers = new_model(CONFIGS[name]).eval(), np.arange(20)
-    alone = by_example(ragged, model, inputs.micro_batches(ragged, numbers, 1, 1, masked))
-    together = by_example(ragged, model, packing.packed(ragged, numbers, 1, 400, masked))
-    torch.testing.assert_close(together, alone, rtol=1e-5, atol=1e-5)
-    assert alone[0].std() > 0.01 < alone[1].std()
+    assert_layouts_agree(model, batch, (expected, gradients), 60, rtol=0, atol=1e-10)
 
 
 @pytest.mark.parametrize("name", CONFIGS)
@@ -162,9 +153,20 @@ def test_no_example_sees_another(name):
         assert differs.nonzero().flatten().tolist() == [chosen]
 
 
+def slow_attention(query, key, value, ends, reach):
+    """Softmax within each segment, one after the other."""
+    rows = []
+    for a, b in itertools.pairwise(ends.tolist()):
+        scores = query[0, :, a:b] @ key[0, :, a:b].transpose(1, 2) * 0.3
+        if reach is not None:
+            scores = scores.masked_fill((torch.arange(b - a)[:, None] - torch.arange(b - a)).abs() >= reach, -torch.inf)
+        rows.append((scores.softmax(-1) @ value[0, :, a:b]).transpose(0, 1))
+    return torch.cat(rows)
+
+
 @pytest.mark.parametrize("kernel", ["_by_block", "_padded"])
 def test_attention_is_kept_apart_and_dropped_out(kernel, monkeypatch):
-    """By a slow loop: softmax within each segment; with dropout some weights vanish, and the mean of many draws stays."""
+    """With dropout some weights vanish, and the mean of many draws stays."""
     monkeypatch.setattr(packing, "_by_block", getattr(packing, kernel))
     torch.manual_seed(0)
     query, key, value = torch.randn(3, 1, 2, 256, 8)
@@ -174,13 +176,8 @@ def test_attention_is_kept_apart_and_dropped_out(kernel, monkeypatch):
         return packing.attention(None, query, key, value, None, 0.3, dropout, cu_seq_lens=ends, longest=128, **options)[0][0]
 
     for reach in (None, 5):
-        for a, b in ((0, 100), (100, 130), (130, 256)):
-            scores = torch.einsum("hqd,hkd->hqk", query[0, :, a:b], key[0, :, a:b]) * 0.3
-            if reach is not None:
-                apart = (torch.arange(b - a)[:, None] - torch.arange(b - a)).abs() >= reach
-                scores = scores.masked_fill(apart, -torch.inf)
-            expected = torch.einsum("hqk,hkd->qhd", scores.softmax(-1), value[0, :, a:b])
-            torch.testing.assert_close(attended(sliding_window=reach)[a:b], expected, rtol=1e-5, atol=1e-5)
+        expected = slow_attention(query, key, value, ends, reach)
+        torch.testing.assert_close(attended(sliding_window=reach), expected, rtol=1e-5, atol=1e-5)
     draws = torch.stack([attended(0.5) for _ in range(200)])
     assert not torch.equal(draws[0], draws[1])
     assert (draws.mean(0) - attended()).abs().mean() < 0.1 < (draws[0] - attended()).abs().mean()
@@ -196,14 +193,7 @@ def test_gradients_of_attention_are_those_of_a_slow_loop(reach):
     weight = torch.randn(sum(lengths), 2, 8)
     options = {"cu_seq_lens": ends, "longest": 128, "sliding_window": reach}
     ours = packing.attention(None, *inputs, None, 0.3, **options)[0][0]
-    rows = []
-    for a, b in zip(ends.tolist(), ends.tolist()[1:]):
-        query, key, value = (states[0, :, a:b] for states in inputs)
-        scores = query @ key.transpose(1, 2) * 0.3
-        if reach is not None:
-            scores = scores.masked_fill((torch.arange(b - a)[:, None] - torch.arange(b - a)).abs() >= reach, -torch.inf)
-        rows.append((scores.softmax(-1) @ value).transpose(0, 1))
-    slow = torch.cat(rows)
+    slow = slow_attention(*inputs, ends, reach)
     torch.testing.assert_close(ours, slow, rtol=1e-5, atol=1e-5)
     found, expected = (torch.autograd.grad((output * weight).sum(), inputs) for output in (ours, slow))
     torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
@@ -325,20 +315,11 @@ def train(corpus, tokenizer, folder, batches, still=False, **options):
     return bytes_of(model), result
 
 
-def test_a_stopped_packed_run_ends_in_the_same_bytes(corpus, tokenizer, tmp_path):
-    run = partial(train, corpus, tokenizer)
-    (_, result), (_, resumed) = stopped_and_whole(tmp_path, run, lambda: made(corpus, "packed"), 5)
-    assert resumed["tokens"] == result["tokens"] == sum(made(corpus, "packed")[step]["tokens"] for step in range(6))
-    assert 0 <= result["waiting"] < result["seconds"]
-
-
 def test_batches_of_no_stated_layout_are_packed(corpus, tokenizer, tmp_path):
-    batches = made(corpus, None, steps=1)
-    train(corpus, tokenizer, tmp_path / "a", batches)
-    assert batches.layout == "packed"
-    batches = made(corpus, "ordered", steps=1)
-    train(corpus, tokenizer, tmp_path / "b", batches)
-    assert batches.layout == "ordered"
+    for stated, used in ((None, "packed"), ("ordered", "ordered")):
+        batches = made(corpus, stated, steps=1)
+        train(corpus, tokenizer, tmp_path / used, batches)
+        assert batches.layout == used
 
 
 def test_compile_is_an_option(corpus, tokenizer, tmp_path, monkeypatch):

@@ -23,19 +23,6 @@ from asutil.sampling import Sampler
 from ..conftest import WORDS
 
 
-@pytest.fixture(scope="module")
-def bert():
-    """A word-level tokenizer with BERT's template and token types."""
-    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-    backend = Tokenizer(models.WordLevel({word: i for i, word in enumerate(special + WORDS)}, unk_token="[UNK]"))
-    backend.pre_tokenizer = pre_tokenizers.Whitespace()
-    backend.post_processor = processors.TemplateProcessing(
-        single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
-    )
-    names = {"pad_token": "[PAD]", "unk_token": "[UNK]", "cls_token": "[CLS]", "sep_token": "[SEP]", "mask_token": "[MASK]"}
-    return PreTrainedTokenizerFast(tokenizer_object=backend, model_input_names=["input_ids", "token_type_ids", "attention_mask"], **names)
-
-
 def questions(count=7, candidates=5, seed=0):
     draw = np.random.default_rng(seed)
     text = lambda: " ".join(draw.choice(WORDS, draw.integers(1, 30)))
@@ -135,16 +122,6 @@ def test_triples_equal_the_tokenizer(request, which, max_tokens):
     assert all(batch["token_type_ids"].shape == batch["input_ids"].shape for batch in micro)
 
 
-def test_triples_are_the_same_however_many_texts_are_tokenised_together(bert, monkeypatch):
-    whole = inputs.Pairs(bert, in_order(), context=True)
-    texts = {text for q in in_order() for text in (q.text, *(c.text for c in q.candidates))}
-    assert len(whole._ends) <= len(texts) + 2  # the sentences around a candidate are candidates themselves; "" is around the others
-    monkeypatch.setattr(input_pairs, "WINDOW", 3)
-    parts, numbers = inputs.Pairs(bert, in_order(), context=True), np.arange(len(whole))
-    a, b = parts.join(numbers, 200), whole.join(numbers, 200)
-    assert all(np.array_equal(getattr(a, name), getattr(b, name)) for name in ("ids", "offsets", "types"))
-
-
 def test_a_pair_has_the_types_of_its_tokenizer_and_a_triple_its_own(bert, tokenizer):
     pair, triple = (inputs.Template.of(tokenizer, parts) for parts in (2, 3))
     assert not pair.has_types and triple.has_types and triple.part_types == (0, 1, 2)
@@ -171,14 +148,16 @@ def test_contexts_without_an_order_are_refused(bert):
 # ------------------------------------------------------------------ many pairs
 
 
-@pytest.mark.parametrize("window", [1, 3, 10])
-def test_pairs_are_the_same_however_many_texts_are_tokenised_together(bert, monkeypatch, window):
-    again = [Question(f"{q.id}+", q.text, q.candidates[::-1]) for q in questions(9, seed=3)]
-    asked = [*questions(9, seed=3), *again, Question("empty", "", (Candidate("nothing", "", 1, None, None),))]
-    whole, given, tokenized = inputs.Pairs(bert, asked), [], tokenizing.tokenized
+@pytest.mark.parametrize(("window", "context"), [(1, False), (3, False), (10, False), (3, True)])
+def test_pairs_are_the_same_however_many_texts_are_tokenised_together(bert, monkeypatch, window, context):
+    again = [Question(f"{q.id}+", q.text, q.candidates[::-1]) for q in in_order(9)]
+    asked = [*in_order(9), *again, Question("empty", "", (Candidate("nothing", "", 1, None, None),))]
+    whole, given, tokenized = inputs.Pairs(bert, asked, context=context), [], tokenizing.tokenized
+    texts = {text for q in asked for text in (q.text, *(c.text for c in q.candidates))}
+    assert len(whole._ends) <= len(texts) + 2  # the sentences around a candidate are candidates themselves; "" is around the others
     monkeypatch.setattr(input_pairs, "WINDOW", window)
     monkeypatch.setattr(input_pairs, "tokenized", lambda backend, texts: given.append(texts) or tokenized(backend, texts))
-    parts = inputs.Pairs(bert, asked)
+    parts = inputs.Pairs(bert, asked, context=context)
     assert len(given) > 3 and all(len(texts) == len(set(texts)) for texts in given)
     assert parts.question_ids == whole.question_ids and parts.candidate_ids == whole.candidate_ids
     for name in ("labels", "owners"):
@@ -311,13 +290,6 @@ def test_micro_batches_hold_the_same_examples_whatever_their_size(corpus):
         assert [width for _, width in sizes] == sorted((width for _, width in sizes), reverse=True)
 
 
-def test_the_seed_of_the_masks_is_0_where_none_is_given(corpus):
-    make = lambda epoch: Sampler(corpus, "ssp", epoch=epoch)
-    batches = [inputs.PretrainingBatches(make, 1, 8, **given) for given in ({}, {"seed": 0}, {"seed": 1})]
-    usual, zero, other = (unpacked(one[0]["micro"], 1) for one in batches)
-    assert usual == zero != other
-
-
 def test_masked_targets_are_the_unmasked_tokens(corpus):
     sampler = Sampler(corpus, "ssp")
     batch = inputs.PretrainingBatches(lambda epoch: sampler, 1, 16)[0]
@@ -356,10 +328,14 @@ def test_the_objective_of_each_example_of_a_union_stands_beside_it(corpus):
     assert all("members" not in part for part in alone["micro"])
 
 
-@pytest.mark.parametrize("share", [0.15, 0.4])
+@pytest.mark.parametrize("share", [0, 0.15, 0.4])
 def test_that_share_of_the_tokens_is_masked(corpus, share):
-    batch = inputs.PretrainingBatches(lambda epoch: Sampler(corpus, "psd"), 1, 64, mlm_share=share)[0]
+    make = lambda **given: inputs.PretrainingBatches(lambda epoch: Sampler(corpus, "psd"), 1, 64, mlm_share=share, **given)[0]
+    batch = make()
     assert batch["masked"] / batch["tokens"] == pytest.approx(share, rel=0.15)
+    assert ("masked_positions" in batch["micro"][0]) == (share > 0)
+    seeded = [unpacked(make(seed=seed)["micro"], 1) for seed in (0, 1)]
+    assert unpacked(batch["micro"], 1) == seeded[0] and (seeded[0] != seeded[1]) == (share > 0)
     with pytest.raises(ValueError, match="mlm_share: 0 to 1 expected, got 15"):
         inputs.PretrainingBatches(lambda epoch: Sampler(corpus, "psd"), 1, 64, mlm_share=15)
 
@@ -369,11 +345,6 @@ def test_a_share_that_no_loss_reads_is_refused():
     assert inputs.share_to_mask(0.0, 0.0) == 0.0  # a run with the words of its record
     with pytest.raises(ValueError, match="mlm_share: 0.4 came, but mlm_weight is 0"):
         inputs.share_to_mask(0.4, 0.0)
-
-
-def test_no_masking_leaves_the_mlm_loss_out(corpus):
-    batch = inputs.PretrainingBatches(lambda epoch: Sampler(corpus, "psd"), 1, 8, mlm_share=0)[0]
-    assert batch["masked"] == 0 and "masked_positions" not in batch["micro"][0]
 
 
 def test_finetuning_visits_every_pair_once_an_epoch_in_changing_order(bert):
@@ -392,9 +363,6 @@ def test_finetuning_visits_every_pair_once_an_epoch_in_changing_order(bert):
         tuple(whole.ids[a:b].tolist()) for a, b in zip(whole.offsets, whole.offsets[1:])
     )
     assert "token_type_ids" in batches[3]["micro"][0]
-
-
-def test_no_pairs_is_refused(bert):
     with pytest.raises(ValueError, match="no training pairs"):
         inputs.FinetuningBatches(inputs.Pairs(bert, []), 1, 8, 40)
 

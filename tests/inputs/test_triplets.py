@@ -19,10 +19,8 @@ from asutil.io import checkpoints
 from asutil.models import embedder
 from asutil.tasks import nearest
 
-from ..conftest import WORDS, bytes_of, of_whole_batch, stopped_and_whole
+from ..conftest import WORDS, of_whole_batch
 from ..models.test_embedder import settings_of, small_backbone
-
-USUAL = {"peak_lr": 1e-3, "warmup_steps": 2, "weight_decay": 0.0, "seed": 3, "save_every": 4, "log_every": 4, "progress": False}
 
 
 def asked(labels_of_each, seed=0):
@@ -65,14 +63,10 @@ def test_all_triplets_of_a_question_and_no_others(tokenizer, labels):
     assert found.labels(np.arange(len(found))).tolist() == [1] * len(expected), "the first candidate is the right one"
 
 
-def test_a_limit_takes_some_of_them_whatever_the_order_asked():
-    labels = [[1, 0, 0, 1, 0]] * 12
+def test_a_limit_takes_some_of_them_whatever_the_order_asked(tokenizer):
     whole = {}
-    from asutil.corpus.tokenizers import train_tokenizer
-
-    tokenizer = train_tokenizer([" ".join(WORDS)], 300)
     for limit in (None, 40, 20, 72, 100):
-        found = triplets.Triplets(tokenizer, asked(labels), limit)
+        found = triplets.Triplets(tokenizer, asked([[1, 0, 0, 1, 0]] * 12), limit)
         whole[limit] = set(map(tuple, found.candidates(np.arange(len(found))).tolist()))
     assert [len(whole[limit]) for limit in (20, 40, 72, 100)] == [20, 40, 72, 72]
     assert whole[20] < whole[40] < whole[72] == whole[None]
@@ -85,10 +79,16 @@ def by_ids(found, made):
     return [(*rows[right], rows[wrong][1]) for right, wrong in found.candidates(np.arange(len(found)))]
 
 
+def triplets_of(asked):
+    """How many triplets each question has: right candidates times wrong ones."""
+    labels = [[candidate.label for candidate in question.candidates] for question in asked]
+    return [each.count(1) * each.count(0) for each in labels]
+
+
 @given(labels=some_labels, most=st.integers(1, 9))
 def test_a_question_has_no_more_triplets_than_its_cap(tokenizer, labels, most):
     made = asked(labels)
-    each = [labels.count(1) * labels.count(0) for labels in labels]
+    each = triplets_of(made)
     if not sum(each):
         return
     capped = triplets.Triplets(tokenizer, made, per_question=most)
@@ -117,34 +117,23 @@ def test_the_cap_takes_every_triplet_of_a_question_equally_often(tokenizer):
 
 
 def test_no_cap_and_a_cap_that_nothing_reaches_change_nothing(tokenizer):
-    labels = [[1, 0, 0, 1, 0]] * 8
-    expected = by_loops(asked(labels))
-    for chosen in ({}, {"per_question": None}, {"per_question": 6}):
-        found = triplets.Triplets(tokenizer, asked(labels), **chosen)
-        assert list(map(tuple, found.candidates(np.arange(len(found))).tolist())) == expected
-    limited = [triplets.Triplets(tokenizer, asked(labels), 20, most) for most in (None, 6)]
-    assert by_ids(limited[0], asked(labels)) == by_ids(limited[1], asked(labels))
-    both = triplets.Triplets(tokenizer, asked(labels), 10, 2)
-    assert len(both) == 10 and set(by_ids(both, asked(labels))) < set(
-        by_ids(triplets.Triplets(tokenizer, asked(labels), None, 2), asked(labels))
-    )
+    made = asked([[1, 0, 0, 1, 0]] * 8)
+    chosen = lambda *limits: by_ids(triplets.Triplets(tokenizer, made, *limits), made)
+    assert chosen() == chosen(None, None) == chosen(None, 6) and chosen(20, None) == chosen(20, 6)
+    assert len(chosen(10, 2)) == 10 and set(chosen(10, 2)) < set(chosen(None, 2))
 
 
 @pytest.mark.mirror
 def test_the_shares_of_trecqas_triplets(mirror, tokenizer):
     """What D-100 says of the 89 questions that people labelled."""
     split = questions.load_answers("trecqa", "asbert")["train"]
-    each = sorted((sum(c.label for c in q.candidates) * sum(1 - c.label for c in q.candidates) for q in split), reverse=True)
+    each = sorted(triplets_of(split), reverse=True)
     assert len(each) == 89 and {q.id.split("-")[0] for q in split} == {"train_manual"}
     assert (sum(each), round(each[0] / sum(each), 2), round(sum(each[:10]) / sum(each), 2)) == (83_923, 0.44, 0.87)
     capped = triplets.Triplets(tokenizer, split, per_question=100)
     assert len(capped) == sum(min(100, count) for count in each) == 4_665 and sum(count > 100 for count in each) == 36
     assert round(9000 / 83_923, 2) == 0.11 and 100 / 4_665 < 0.0215
-    wikiqa = [
-        sum(c.label for c in q.candidates) * sum(1 - c.label for c in q.candidates)
-        for q in questions.load_answers("wikiqa", "asbert")["train"]
-    ]
-    assert sum(count > 100 for count in wikiqa) == 1
+    assert sum(count > 100 for count in triplets_of(questions.load_answers("wikiqa", "asbert")["train"])) == 1
 
 
 @pytest.mark.mirror
@@ -152,8 +141,7 @@ def test_the_shares_of_trecqas_triplets(mirror, tokenizer):
 def test_the_number_of_triplets_of_the_papers_data(mirror, tokenizer, dataset, protocol):
     split = questions.load_answers(dataset, protocol)["train"]
     found = triplets.examples_for("triplet", tokenizer, split, expected=questions.TRIPLETS[dataset, protocol])
-    slow = sum(sum(c.label for c in q.candidates) * sum(1 - c.label for c in q.candidates) for q in split)
-    assert len(found) == slow == questions.TRIPLETS[dataset, protocol]
+    assert len(found) == sum(triplets_of(split)) == questions.TRIPLETS[dataset, protocol]
 
 
 def test_another_number_of_triplets_is_refused(tokenizer):
@@ -204,13 +192,13 @@ def separable():
     return made[:40], made[40:]
 
 
-def trained(tokenizer, architecture, made, folder, epochs=60, **chosen):
-    settings = settings_of(architecture, max_tokens=16, **chosen)
+def trained(tokenizer, architecture, made, folder):
     with checkpoints.seeded(0):
-        model = embedder.Embedder(small_backbone(tokenizer), tokenizer, settings)
-    batches = triplets.TripletBatches(triplets.examples_for(architecture, tokenizer, made), epochs, 32, 16, 4096, seed=0)
+        model = embedder.Embedder(small_backbone(tokenizer), tokenizer, settings_of(architecture, max_tokens=16))
+    batches = triplets.TripletBatches(triplets.examples_for(architecture, tokenizer, made), 60, 32, 16, 4096, seed=0)
     start = copy.deepcopy(model)
-    training.train(model, batches, folder, **USUAL | {"peak_lr": 2e-3, "save_every": 10_000, "log_every": 50})
+    usual = {"peak_lr": 2e-3, "warmup_steps": 2, "weight_decay": 0.0, "seed": 3, "save_every": 10_000, "log_every": 50}
+    training.train(model, batches, folder, **usual, progress=False)
     return start, model
 
 
@@ -240,10 +228,14 @@ def test_training_brings_right_candidates_nearer_than_wrong_ones(tokenizer, sepa
 
 
 @pytest.mark.parametrize("chosen", [{"selection": "hard"}, {"distance": "plain"}, {"margin": 0.5}, {"selection": "semi_hard"}])
-def test_every_choice_of_the_triplet_network_changes_what_is_learnt(tokenizer, separable, tmp_path, chosen):
-    _, usual = trained(tokenizer, "triplet", separable[0], tmp_path / "usual", epochs=1)
-    _, other = trained(tokenizer, "triplet", separable[0], tmp_path / "other", epochs=1, **chosen)
-    assert any((a != b).any() for a, b in zip(usual.state_dict().values(), other.state_dict().values()))
+def test_every_choice_of_the_triplet_network_changes_what_is_learnt(tokenizer, separable, chosen):
+    batch = triplets.TripletBatches(triplets.Triplets(tokenizer, separable[0]), 1, 32, 16, 10_000)[0]
+    gradients = []
+    for settings in (settings_of("triplet", max_tokens=16), settings_of("triplet", max_tokens=16, **chosen)):
+        with checkpoints.seeded(0):
+            model = embedder.Embedder(small_backbone(tokenizer), tokenizer, settings).eval()
+        gradients.append(of_whole_batch(model, batch)[1])
+    assert any((gradients[0][name] != other).any() for name, other in gradients[1].items())
 
 
 @pytest.mark.parametrize("architecture", ["siamese", "triplet"])
@@ -258,31 +250,3 @@ def test_micro_batches_sum_to_the_loss_and_gradient_of_the_whole_batch(tokenizer
     )
     assert (several, single) == (min(9, len(pairs)), 1) and one == pytest.approx(other, rel=1e-6)
     torch.testing.assert_close(apart, whole, rtol=1e-5, atol=1e-6)
-
-
-def test_a_loss_of_the_network_is_the_loss_of_its_vectors(tokenizer):
-    made = asked([[1, 0, 0, 1], [0, 1, 0]])
-    model = embedder.Embedder(small_backbone(tokenizer), tokenizer, settings_of("triplet", max_tokens=24)).eval()
-    pairs = triplets.Triplets(tokenizer, made)
-    batch = triplets.TripletBatches(pairs, 1, len(pairs), 24, 10_000)[0]
-    loss = sum(float(model.losses(model(micro), micro, batch)) for micro in batch["micro"])
-    rows, by_hand = [(q, c) for q in made for c in q.candidates], 0.0
-    for right, wrong in pairs.candidates(np.arange(len(pairs))):
-        a, p, n = (torch.from_numpy(model.encode([text])) for text in (rows[right][0].text, rows[right][1].text, rows[wrong][1].text))
-        by_hand += float(losses.triplet(a, p, n))
-    assert loss == pytest.approx(by_hand, rel=1e-4)
-
-
-@pytest.mark.parametrize("architecture", ["siamese", "triplet"])
-def test_a_stopped_training_ends_in_the_same_bytes(tokenizer, tmp_path, architecture):
-    made = asked([[1, 0, 0, 1], [0, 1, 0], [1, 0, 0, 0]])
-
-    def run(folder, batches):
-        with torch.random.fork_rng():
-            torch.manual_seed(0)
-            model = embedder.Embedder(small_backbone(tokenizer), tokenizer, settings_of(architecture, max_tokens=24))
-        training.train(model, batches, folder, **USUAL)
-        return bytes_of(model), None
-
-    examples = triplets.examples_for(architecture, tokenizer, made)
-    stopped_and_whole(tmp_path, run, lambda: triplets.TripletBatches(examples, 4, 4, 24, 200, seed=0), 6)
