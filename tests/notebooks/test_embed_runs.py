@@ -9,20 +9,23 @@ import pytest
 
 from aslab import rundir
 from asutil import metrics
+from asutil.data.answers import load_answers
 from asutil.io import disk
 from asutil.tasks import nearest, rankers
 
 from ..conftest import WORDS
 from .test_notebooks import papermill, questions_file  # noqa: F401
+from .test_transfer_runs import assert_follows_from_scores, other_file  # noqa: F401
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory, tokenizer_of_pydocs, questions_file):  # noqa: F811
-    """A triplet and a siamese network from scratch, and averaged word vectors of the same questions."""
+def made(tmp_path_factory, tokenizer_of_pydocs, questions_file, other_file):  # noqa: F811
+    """A triplet and a siamese network from scratch, the latter ranks other questions too, and averaged word vectors."""
     folder = tmp_path_factory.mktemp("runs")
     shutil.copytree(tokenizer_of_pydocs, folder / "shared")
     papermill("embed", folder, model="tiny", dataset=questions_file, epochs=2, max_tokens=24, triplets_per_question=2)
-    papermill("embed", folder, model="tiny", dataset=questions_file, architecture="siamese", epochs=1, max_tokens=24)
+    siamese = {"architecture": "siamese", "epochs": 1, "max_tokens": 24, "also_rank": other_file}
+    papermill("embed", folder, model="tiny", dataset=questions_file, **siamese)
     draw = np.random.default_rng(0)
     lines = (f"{word} {' '.join(f'{x:.3f}' for x in draw.normal(size=8))}\n" for word in ("where", "stands", *WORDS))
     vectors = tmp_path_factory.mktemp("vectors") / "made_up.txt"
@@ -61,19 +64,11 @@ def test_a_record_has_the_metrics_of_every_readout(made, architecture, ranks):
             assert record["readouts"][by][side]["p@1"] == pytest.approx(first), (by, side)
 
 
-def test_a_run_keeps_so_many_triplets_of_a_question(made, questions_file):  # noqa: F811
-    from asutil.data import answers
-
-    train = answers.load_answers(str(questions_file))["train"]  # one right and three wrong candidates each
-    record = rundir.read_record(made["triplet"])
-    assert record["settings"]["triplets_per_question"] == 2 and record["figures"]["examples"] == 2 * 2 * len(train)
-
-
 def test_the_ranker_of_a_run_gives_its_scores(made, questions_file):  # noqa: F811
-    from asutil.data import answers
-
     ranker, scores = rankers.load_ranker(made["triplet"], "cpu"), pd.read_parquet(made["triplet"] / "scores.parquet")
-    question = answers.load_answers(str(questions_file))["test"][0]
+    splits, record = load_answers(questions_file), rundir.read_record(made["triplet"])  # one right and three wrong candidates each
+    assert record["settings"]["triplets_per_question"] == 2 and record["figures"]["examples"] == 2 * 2 * len(splits["train"])
+    question = splits["test"][0]
     kept = scores.loc[scores["question_id"] == question.id, "score"].to_numpy()
     ranked = ranker.rank(question.text, [candidate.text for candidate in question.candidates])
     assert isinstance(ranker, nearest.Nearest) and ranker.by == "distance"
@@ -86,6 +81,10 @@ def test_a_ranker_ranks_by_what_its_run_ranked_by(made, tmp_path):
     disk.write_json(folder / "record.json", record | {"settings": record["settings"] | {"rank_by": "probability"}})
     assert rankers.load_ranker(folder, "cpu").by == "probability" != rankers.load_ranker(made["siamese"], "cpu").by
     assert rankers.load_ranker(shutil.copytree(folder / "model", tmp_path / "copied"), "cpu").by == "distance"
+
+
+def test_other_questions_are_ranked_by_the_ranker_of_the_run(made, other_file):  # noqa: F811
+    assert_follows_from_scores(made["siamese"], other_file)
 
 
 def test_a_run_says_what_it_is(made):
