@@ -2,6 +2,7 @@
 
 import copy
 import json
+import re
 
 import numpy as np
 import pytest
@@ -41,6 +42,12 @@ def saved(folder, kind, labels, tokenizer, **config):
     return folder
 
 
+def scores_of(ranker, question=QUESTION, texts=TEXTS):
+    """The scores of a ranker, or of the one in a folder, in the order of the texts."""
+    ranker = ranker if hasattr(ranker, "rank") else load_ranker(ranker, "cpu")
+    return [score for _, score in sorted(ranker.rank(question, texts))]
+
+
 @torch.no_grad()
 def by_a_loop(folder, question, texts, max_tokens):
     """One pair at a time by transformers alone."""
@@ -78,25 +85,19 @@ def test_scores_are_those_of_transformers_own_call(tmp_path, kind, labels, token
 def test_a_byte_level_tokenizer_stays_as_it_was_saved(tmp_path, tokenizer):
     """A run's tokenizer puts a space before each text; that of others may not."""
     tokenizer.save_pretrained(tmp_path / "tokenizer")
-    place = tmp_path / "tokenizer" / "tokenizer.json"
-    place.write_text(
-        place.read_text()
-        .replace('"add_prefix_space":true', '"add_prefix_space":false')
-        .replace('"add_prefix_space": true', '"add_prefix_space": false')
-    )
+    path = tmp_path / "tokenizer" / "tokenizer.json"
+    path.write_text(re.sub(r'("add_prefix_space": ?)true', r"\1false", path.read_text()))
     without = AutoTokenizer.from_pretrained(tmp_path / "tokenizer", add_prefix_space=False)
     assert without("river")["input_ids"] != tokenizer("river")["input_ids"]
     folder = saved(tmp_path / "model", "roberta", 1, without)
     texts = ["river", "the river"]
-    scores = [score for _, score in sorted(load_ranker(folder, "cpu").rank("mill", texts))]
-    assert scores == pytest.approx(by_a_loop(folder, "mill", texts, 58), abs=1e-5)
+    assert scores_of(folder, "mill", texts) == pytest.approx(by_a_loop(folder, "mill", texts, 58), abs=1e-5)
 
 
 def test_a_mirrored_hub_id(tmp_path, monkeypatch, bert_tokenizer):
     monkeypatch.setenv("ASUTIL_MIRROR", str(tmp_path))
     folder = saved(tmp_path / "somebody" / "ms-marco", "bert", 1, bert_tokenizer)
-    scores = [score for _, score in sorted(load_ranker("somebody/ms-marco", "cpu").rank(QUESTION, TEXTS))]
-    assert scores == pytest.approx(by_a_loop(folder, QUESTION, TEXTS, 60), abs=1e-5)
+    assert scores_of("somebody/ms-marco") == pytest.approx(by_a_loop(folder, QUESTION, TEXTS, 60), abs=1e-5)
 
 
 # ------------------------------------------------------------------ as sentence-transformers saves them
@@ -142,7 +143,7 @@ def test_a_cross_encoder_of_modules(tmp_path, tokenizer):
         folder = modular(tmp_path / str(labels), labels, tokenizer)
         model = load_ranker(folder, "cpu")
         assert model.max_tokens == 50
-        scores = [score for _, score in sorted(model.rank(QUESTION, TEXTS))]
+        scores = scores_of(model)
         assert scores == pytest.approx(by_the_library(folder, QUESTION, TEXTS), abs=1e-5) and np.std(scores) > 0.01
         backbone, dense = transformers.AutoModel.from_pretrained(tmp_path / str(labels) / "base").eval(), model.model[-1].linear
         for text, score in zip(TEXTS, scores):
@@ -156,9 +157,9 @@ def test_a_cross_encoder_of_modules(tmp_path, tokenizer):
 def test_a_causal_language_model_is_asked_for_yes_or_no(tmp_path, tokenizer, kind):
     folder = causal(tmp_path / "plain", tokenizer, kind)
     sentence_transformers.CrossEncoder(str(folder)).save_pretrained(str(tmp_path / "saved"))  # with modules.json
-    scores = [score for _, score in sorted(load_ranker(folder, "cpu").rank(QUESTION, TEXTS))]
+    scores = scores_of(folder)
     assert scores == pytest.approx(by_the_library(folder, QUESTION, TEXTS), abs=1e-5) and np.std(scores) > 0.01
-    assert [score for _, score in sorted(load_ranker(tmp_path / "saved", "cpu").rank(QUESTION, TEXTS))] == pytest.approx(scores, abs=1e-5)
+    assert scores_of(tmp_path / "saved") == pytest.approx(scores, abs=1e-5)
     network, words = transformers.AutoModelForCausalLM.from_pretrained(folder).eval(), AutoTokenizer.from_pretrained(folder)
     yes, no = words.convert_tokens_to_ids(["yes", "no"])
     for text, score in zip(TEXTS, scores):
@@ -178,51 +179,40 @@ def test_a_causal_model_without_the_two_words_or_their_template(tmp_path, tokeni
 
 def test_a_stopped_scoring_continues(tmp_path, bert_tokenizer, monkeypatch):
     folder = saved(tmp_path / "model", "bert", 1, bert_tokenizer)
+    other = saved(tmp_path / "other", "bert", 1, bert_tokenizer, hidden_act="relu")
     asked = [Question(f"q{n}", WORDS[n], tuple(Candidate(f"q{n}-{k}", t, 0, None, None) for k, t in enumerate(TEXTS))) for n in range(3)]
     monkeypatch.setattr(rank, "WINDOW", len(TEXTS))
-    whole = load_ranker(folder, "cpu").score(asked, progress=False)
-
-    def counting(folder):
-        model, read = load_ranker(folder, "cpu"), []
-        inner = model.scores_of
-        model.scores_of = lambda pairs: read.append(len(pairs)) or inner(pairs)
-        return model, read
-
-    model, read = counting(folder)
-    model.score(asked[:2], progress=False, folder=tmp_path / "kept")
-    assert sum(read) == 2 * len(TEXTS)
-    model, read = counting(folder)
-    again = model.score(asked, progress=False, folder=tmp_path / "kept")
-    assert sum(read) == len(TEXTS) and again.equals(whole)
-    other, read = counting(saved(tmp_path / "other", "bert", 1, bert_tokenizer, hidden_act="relu"))
-    other.score(asked, progress=False, folder=tmp_path / "kept")
-    assert sum(read) == 3 * len(TEXTS)
+    tables = []
+    for model, questions, windows in ((folder, asked[:2], 2), (folder, asked, 1), (other, asked, 3)):
+        ranker, read = load_ranker(model, "cpu"), []
+        inner = ranker.scores_of
+        ranker.scores_of = lambda pairs, inner=inner, read=read: read.append(len(pairs)) or inner(pairs)
+        tables.append(ranker.score(questions, progress=False, folder=tmp_path / "kept"))
+        assert sum(read) == windows * len(TEXTS)
+    assert tables[1].equals(load_ranker(folder, "cpu").score(asked, progress=False))
 
 
 # ------------------------------------------------------------------ what is refused
 
 
-def test_foreign_pickled_and_incomplete_modules_are_refused(tmp_path, tokenizer):
+def test_foreign_and_incomplete_modules_are_refused(tmp_path, tokenizer):
     folder = modular(tmp_path, 1, tokenizer)
-    known = json.loads((folder / "modules.json").read_text())
-    config = json.loads((folder / "config_sentence_transformers.json").read_text())
+    known, config = (json.loads((folder / f"{name}.json").read_text()) for name in ("modules", "config_sentence_transformers"))
     (folder / "own.py").write_text(f"open({str(folder / 'ran')!r}, 'w')\n")
-    (folder / "modules.json").write_text(json.dumps([*known[:2], known[2] | {"type": "own.Dense"}]))
-    with pytest.raises(ValueError, match="names own.Dense, which is not part of sentence-transformers"):
-        load_ranker(folder)
-    (folder / "modules.json").write_text(json.dumps({"0": known[0]}))
-    with pytest.raises(ValueError, match="modules.json: a list of modules with type and path expected, got"):
-        load_ranker(folder)
-    (folder / "modules.json").write_text(json.dumps(known))
-    (folder / "config_sentence_transformers.json").write_text(json.dumps(config | {"model_type": "SparseEncoder"}))
-    with pytest.raises(ValueError, match="a SentenceTransformer or CrossEncoder is expected, got a SparseEncoder"):
-        load_ranker(folder)
-    (folder / "config_sentence_transformers.json").write_text(json.dumps(config))
-    weights = folder / known[2]["path"] / "model.safetensors"
-    weights.rename(weights.with_name("pytorch_model.bin"))
-    with pytest.raises(ValueError, match=r"pytorch_model.bin can run any code .* import CrossEncoder as M"):
-        load_ranker(folder)
-    weights.with_name("pytorch_model.bin").rename(weights)
+    for name, content, words in (
+        ("modules", [*known[:2], known[2] | {"type": "own.Dense"}], "names own.Dense, which is not part of sentence-transformers"),
+        ("modules", {"0": known[0]}, "modules.json: a list of modules with type and path expected, got"),
+        (
+            "config_sentence_transformers",
+            config | {"model_type": "SparseEncoder"},
+            "a SentenceTransformer or CrossEncoder is expected, got",
+        ),
+    ):
+        before = (folder / f"{name}.json").read_text()
+        (folder / f"{name}.json").write_text(json.dumps(content))
+        with pytest.raises(ValueError, match=words):
+            load_ranker(folder)
+        (folder / f"{name}.json").write_text(before)
     tensors = load_file(folder / "model.safetensors")
     del tensors["encoder.layer.1.output.dense.weight"]
     save_file(tensors, folder / "model.safetensors", {"format": "pt"})
@@ -275,16 +265,3 @@ def test_no_tokenizer_and_one_that_cannot_pad(tmp_path, bert_tokenizer):
         file.unlink()
     with pytest.raises(ValueError, match="has no tokenizer"):
         load_ranker(folder)
-
-
-def test_a_pickle_and_code_are_refused(tmp_path, bert_tokenizer):
-    folder = saved(tmp_path, "bert", 1, bert_tokenizer)
-    (folder / "own.py").write_text(f"open({str(folder / 'ran')!r}, 'w')\n")
-    changed(folder, model_type="own", auto_map={"AutoConfig": "own.Config", "AutoModelForSequenceClassification": "own.Model"})
-    with pytest.raises(ValueError, match="code"):
-        load_ranker(folder)
-    changed(folder, model_type="bert", auto_map={})
-    (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
-    with pytest.raises(ValueError, match="can run any code when it is opened, so it is refused"):
-        load_ranker(folder)
-    assert not (folder / "ran").exists()

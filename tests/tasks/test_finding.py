@@ -10,8 +10,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 
 from asutil import losses, training
 from asutil.data.long_questions import KINDS as TYPES
@@ -24,7 +22,6 @@ from asutil.models import finder
 from asutil.models.finder import contrast_of
 from asutil.tasks import finding
 from asutil.training import trainer
-from tests.trust import gradients
 
 from ..conftest import bytes_of, of_whole_batch, stopped_and_whole
 from ..inputs.test_long import KINDS, made_up
@@ -71,47 +68,6 @@ def test_vectors_are_those_of_the_markers(tokenizer, questions, name):
             torch.testing.assert_close(found["questions"][row], alone["questions"][0], atol=2e-5, rtol=1e-4)
 
 
-@pytest.mark.parametrize("generates", [False, True])
-def test_the_loss_of_the_task_is_exact_in_64_bits(generates):
-    with checkpoints.seeded(0):
-        name, *case = list(gradients.cases_of_qa())[generates]
-        gradients.compare(name, *case)
-
-
-def test_or_softmax_equals_a_loop():
-    logits = torch.randn(4, 9, dtype=torch.float64, requires_grad=True)
-    right = torch.rand(4, 9) < 0.4
-    right[2] = False
-    expected = []
-    for row, places in zip(logits.tolist(), right.tolist()):
-        powers = [2.718281828459045**z for z in row]
-        expected.append(-np.log(sum(p for p, r in zip(powers, places) if r) / sum(powers)) if any(places) else 0.0)
-    assert losses.or_softmax(logits, right).tolist() == pytest.approx(expected, rel=1e-9)
-    assert torch.autograd.gradcheck(lambda z: losses.or_softmax(z, right), logits)
-
-
-def test_the_loss_of_the_task_is_its_three_parts(tokenizer, questions):
-    model = new(tokenizer).eval()
-    contexts = read(model, questions)
-    micro = contexts.padded(range(len(contexts)))
-    with torch.no_grad():
-        found, by_loop = model(micro), []
-        for row, one in enumerate(contexts.read):
-            parts, count = [], len(one.sentences)
-            logits, gold = found["evidence"][row, :count].double(), torch.from_numpy(one.evidence)
-            each = torch.where(gold, -torch.log(torch.sigmoid(logits)), -torch.log(1 - torch.sigmoid(logits)))
-            weights = torch.where(gold, count - gold.sum() + 1, gold.sum() + 1)
-            parts.append((weights * each).sum() / weights.sum())
-            parts.append(-found["kind"][row].double().log_softmax(-1)[one.kind])
-            inside = torch.from_numpy(np.flatnonzero(one.pieces > 0))
-            for side, places in enumerate((one.starts, one.ends)):
-                if places.any():
-                    chances = found["span"][row, inside, side].double().softmax(-1)
-                    parts.append(-chances[torch.from_numpy(places)[inside]].sum().log())
-            by_loop.append(float(sum(parts)))
-        assert model.qa_losses(found, micro).tolist() == pytest.approx(by_loop, rel=1e-5)
-
-
 def test_without_its_type_the_loss_of_a_generating_model_is_evidence_and_text(tokenizer, questions):
     whole = new(tokenizer, "tiny_led", 300).eval()
     settings = replace(whole.finding, type_loss=False)
@@ -139,37 +95,19 @@ def test_without_weight_the_loss_of_the_task_is_untouched_to_the_last_bit(tokeni
     assert all((a is None and b is None) or torch.equal(a, b) for a, b in zip(found[0][1], found[1][1]))
 
 
-@pytest.mark.parametrize(
-    ("projection", "similarity"), [("none", "dot"), ("none", "cosine"), ("shared", "bilinear"), ("per_type", "projected")]
-)
-def test_the_whole_loss_mixes_both(tokenizer, questions, projection, similarity):
-    model = new(tokenizer, projection=projection, similarity=similarity, loss_weight=0.4, temperatures="0.5,0.7,0.9").eval()
-    contexts = read(model, questions)
-    batch = in_one(model, contexts)
-    (micro,) = batch["micro"]
-    found = model(micro)
-    parts = model.losses(found, micro, batch)
-    loss = trainer.weighted(parts, model.loss_weights())
-    terms = []
-    for row in range(len(micro["kinds"])):
-        real, kind = micro["sentences"][row] >= 0, int(micro["kinds"][row])
-        q, s = model.projected(found["questions"][row], found["sentences"][row, real])
-        place = kind if len(q) > 1 else 0
-        temperatures = torch.tensor([0.5, 0.7, 0.9])[: len(q)] if len(q) > 1 else torch.tensor([[0.5, 0.7, 0.9][kind]])
-        sim = "cosine" if similarity in ("cosine", "projected") else "dot"
-        terms.append(losses.question_evidence(q, s, micro["evidence"][row, real], place, temperatures, sim))
-    assert parts[1].item() == pytest.approx(sum(terms).item() / 12, rel=1e-5)
-    assert loss.item() == pytest.approx(0.6 * parts[0].item() + 0.4 * parts[1].item(), rel=1e-5)
+def of_qasper(tokenizer, questions, projection, *rest):
+    """A model of QASPER's kinds, and these questions as it reads them."""
+    kinds = TYPES["qasper"]
+    settings = finder.Finding(list(kinds), "separated", 300, contrast_of(projection, *rest, "0.6", kinds))
+    model = finder.start_from("tiny", copy.deepcopy(tokenizer), settings).eval()
+    return model, read(model, questions)
 
 
 def test_questions_without_evidence_or_answer_are_not_contrasted(tokenizer):
-    kinds = TYPES["qasper"]
     with_evidence, none = made_up(1, kind="yes"), made_up(2, kind="no")
     none = LongQuestion("none", none.text, none.passages, (Answer("no", "no", frozenset()),))
     unanswerable = LongQuestion("un", "what?", with_evidence.passages, (Answer("", "unanswerable", frozenset({(0, 0)})),))
-    settings = finder.Finding(list(kinds), "separated", 300, contrast_of("per_type", "projected", 1.0, "0.6", kinds))
-    model = finder.start_from("tiny", copy.deepcopy(tokenizer), settings).eval()
-    contexts = read(model, [with_evidence, none, unanswerable])
+    model, contexts = of_qasper(tokenizer, [with_evidence, none, unanswerable], "per_type", "projected", 1.0)
     batch = in_one(model, contexts)
     assert batch["contrasted"] == 1 and batch["examples"] == 3
     (micro,) = batch["micro"]
@@ -200,21 +138,18 @@ def test_training_brings_evidence_to_the_front_and_near_the_question(tokenizer, 
 
 
 def test_figures_follow_the_data_sets_own_rules(tokenizer):
-    kinds = TYPES["qasper"]
     passages = made_up(1).passages
     first, second = (Answer(text, "extractive", frozenset({unit})) for text, unit in (("river", (0, 0)), ("stone bridge", (1, 0))))
-    settings = finder.Finding(list(kinds), "separated", 300, contrast_of("none", "cosine", 0.0, "0.6", kinds))
-    model = finder.start_from("tiny", copy.deepcopy(tokenizer), settings)
-    contexts = read(model, [LongQuestion("a", "what?", passages, (first, second)), LongQuestion("b", "who?", passages, (second,))])
+    asked = [LongQuestion("a", "what?", passages, (first, second)), LongQuestion("b", "who?", passages, (second,))]
+    model, contexts = of_qasper(tokenizer, asked, "none", "cosine", 0.0)
     sentences, questions = finding.predict(model, contexts, progress=False)
     sentences["score"] = [1.0 if unit == "0-0" else -1.0 for unit in sentences.candidate_id]
     questions["answer"], questions["predicted_kind"] = ["a stone bridge", "river"], ["extractive", "abstractive"]
     measured = finding.measure(sentences, questions, contexts)
-    assert (
-        measured.record()["answer_f1"] == 0.5 and measured.record()["evidence_f1"] == 0.5
-    )  # best of two annotators: 1 and 1; then 0 and 0
-    assert measured.record()["type_accuracy"] == 0.5 and measured.per_question.question_id.tolist() == ["a", "b"]
-    assert 0 < measured.record()["map_raw"] <= 1
+    record = measured.record()
+    assert record["answer_f1"] == record["evidence_f1"] == 0.5  # best of two annotators: 1 and 1; then 0 and 0
+    assert record["type_accuracy"] == 0.5 and measured.per_question.question_id.tolist() == ["a", "b"]
+    assert 0 < record["map_raw"] <= 1
 
 
 # ------------------------------------------------------------------ classes in balance
@@ -228,24 +163,6 @@ def test_the_evidence_loss_balances_its_classes():
     two = torch.stack([torch.zeros(4, dtype=torch.float64), logits[0]], -1)
     theirs = torch.nn.functional.cross_entropy(two, right[0].long(), weight=torch.tensor([1 + 1, 3 + 1], dtype=torch.float64))
     assert found.item() == pytest.approx(theirs.item(), rel=1e-12)
-
-
-@pytest.mark.parametrize("evidence", [1, 2, 5])
-def test_rare_evidence_is_not_outvoted(evidence):
-    """Calling all 40 sentences other costs P (N + 1) to the N (P + 1) of calling them all evidence; without weights it would be P to N."""
-    right, real = torch.arange(40)[None] < evidence, torch.ones(1, 40).bool()
-    neither, everything = (losses.balanced(torch.full((1, 40), z), right, real).item() for z in (-30.0, 30.0))
-    assert neither / everything == pytest.approx(evidence * (41 - evidence) / ((40 - evidence) * (evidence + 1)), rel=1e-5)
-
-
-@given(seed=st.integers(0, 10_000))
-def test_padding_costs_nothing_in_the_evidence_loss(seed):
-    draw = torch.Generator().manual_seed(seed)
-    logits, right = torch.randn(3, 5, generator=draw), torch.rand(3, 5, generator=draw) < 0.4
-    padded = [torch.cat([one, torch.ones(3, 2, dtype=one.dtype)], 1) for one in (logits, right, torch.ones(3, 5).bool())]
-    padded[2][:, 5:] = False
-    torch.testing.assert_close(losses.balanced(*padded), losses.balanced(logits, right, torch.ones(3, 5).bool()))
-    assert losses.balanced(logits, right, torch.zeros(3, 5).bool()).tolist() == [0, 0, 0]
 
 
 # ------------------------------------------------------------------ contexts that are cut

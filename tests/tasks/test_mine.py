@@ -1,5 +1,6 @@
 """Mined negatives: against slow loops and sentence-transformers, what never becomes one, the folder that a training reads."""
 
+import functools
 import json
 import math
 
@@ -20,10 +21,10 @@ from asutil.models import elsewhere, embedder
 from asutil.tasks import mine, rankers
 
 from ..conftest import WORDS, made_up_documents
+from ..data.test_baselines import slow_bm25 as bm25
 from ..models.test_embedder import SIZES, settings_of, small_backbone
 from .test_nearest import Given
 from .test_nearest import by_hand as similarity
-from .test_rankers import by_hand as bm25
 
 SPLITS = {"train": 40, "dev": 6, "test": 6}
 
@@ -71,16 +72,16 @@ def plain(line):
     return " ".join(line.split()).casefold()
 
 
-def by_loops(data, lines, scores_of, rule):
+def by_loops(data, others, scores_of, rule):
     """Question id -> its negatives, sentence by sentence; and how many the margin excludes.
 
     scores_of: (question, sentences) -> a score each, None for one without a rank.
     """
     train = answers.load_answers(data)["train"]
-    pool = []
-    for line in [*(c.text for question in train for c in question.candidates if c.label), *lines]:
-        if plain(line) not in map(plain, pool):
-            pool.append(line)
+    lines = {}
+    for line in [*(c.text for question in train for c in question.candidates if c.label), *others]:
+        lines.setdefault(plain(line), line)
+    pool = list(lines.values())
     negatives, excluded = {}, 0
     for question in train:
         right = {plain(c.text) for c in question.candidates if c.label}
@@ -115,53 +116,36 @@ RULES = [
 ]
 
 
+ENCODERS = {"cosine": Given, "distance": Trained, "bm25": None}
+
+
+@functools.cache
+def vector_of(text):
+    return Given().encode([text])[0]
+
+
+@functools.cache
+def slow_scores(by, question, pool):
+    if by == "bm25":
+        return [float(f"{score:.5g}") or None for score in bm25(question, pool)]  # float32 and ties of equal words
+    return [similarity(vector_of(question), vector_of(line), by) for line in pool]
+
+
 @pytest.mark.parametrize("rule", RULES)
-@pytest.mark.parametrize("encoder", [Given, Trained])
-def test_neighbours_are_those_of_a_loop(tmp_path, monkeypatch, data, sentences, encoder, rule):
-    monkeypatch.setattr(rankers, "load_encoder", lambda name: encoder())
+@pytest.mark.parametrize("by", ENCODERS)
+def test_negatives_are_those_of_a_loop(tmp_path, monkeypatch, data, sentences, by, rule):
+    monkeypatch.setattr(rankers, "load_encoder", lambda name: ENCODERS[by]())
     monkeypatch.setattr(mine, "TOGETHER", 7)
-    record = mine.mine(data, sentences, "given", tmp_path / "mined", rule)
-    by = "distance" if encoder is Trained else "cosine"
-
-    def scores_of(question, pool):
-        u, vectors = encoder().encode([question])[0], encoder().encode(pool)
-        return [similarity(u, v, by) for v in vectors]
-
+    record = mine.mine(data, sentences, "bm25" if by == "bm25" else "given", tmp_path / "mined", rule)
+    scores_of = lambda question, pool: slow_scores(by, question, tuple(pool))
     expected, excluded = by_loops(data, sentences.read_text("utf-8").split("\n"), scores_of, rule)
     assert mined(tmp_path / "mined") == expected
-    assert record["model"] == {"name": "given", "readout": by, "identity": "given"}
     counts = record["counts"]
-    assert counts["negatives"] == sum(map(len, expected.values())) > 0 and counts["excluded_by_margin"] == excluded
-    fewer = sum(len(negatives) < rule.negatives for negatives in expected.values())
-    assert sum(counts["fewer"].values()) == fewer and counts["fewer"]["no right candidate"] == 1
-
-
-@pytest.mark.parametrize("rule", RULES)
-def test_bm25_is_that_of_a_loop(tmp_path, data, sentences, rule):
-    record = mine.mine(data, sentences, "bm25", tmp_path / "mined", rule)
-
-    def scores_of(question, pool):
-        return [float(f"{score:.5g}") or None for score in bm25(question, pool)]  # float32 and ties of equal words
-
-    expected, _ = by_loops(data, sentences.read_text("utf-8").split("\n"), scores_of, rule)
-    assert mined(tmp_path / "mined") == expected
-    assert record["model"]["readout"] == "bm25" and record["counts"]["negatives"] > 0
-
-
-def test_no_negative_is_a_candidate_or_above_the_margin(tmp_path, monkeypatch, data, sentences):
-    monkeypatch.setattr(rankers, "load_encoder", lambda name: Given())
-    mine.mine(data, sentences, "given", tmp_path / "mined", mine.Rule(negatives=20, margin=0.1))
-    encoder, checked = Given(), 0
-    negatives = mined(tmp_path / "mined")
-    for question in answers.load_answers(data)["train"]:
-        u = encoder.encode([question.text])[0]
-        right = [similarity(u, encoder.encode([c.text])[0], "cosine") for c in question.candidates if c.label]
-        for negative in negatives[question.id]:
-            score = similarity(u, encoder.encode([negative])[0], "cosine")
-            assert score <= min(right) - 0.1 * abs(min(right)) + 1e-6
-            assert plain(negative) not in {plain(c.text) for c in question.candidates}
-            checked += 1
-    assert checked > 100
+    assert record["model"]["readout"] == by and counts["negatives"] == sum(map(len, expected.values())) > 0
+    if by != "bm25":
+        assert record["model"] == {"name": "given", "readout": by, "identity": "given"} and counts["excluded_by_margin"] == excluded
+        fewer = sum(len(negatives) < rule.negatives for negatives in expected.values())
+        assert sum(counts["fewer"].values()) == fewer and counts["fewer"]["no right candidate"] == 1
 
 
 @given(
@@ -352,9 +336,7 @@ def test_an_encoder_is_known_by_its_folder(tmp_path, tokenizer, monkeypatch):
     for other in (by_library, mean):
         np.testing.assert_allclose(other.encode(texts), encoder.encode(texts), atol=1e-5)
     edit(folder, architectures=["BertForSequenceClassification"])
-    with pytest.raises(
-        ValueError, match="expected a model that embeds each text by itself, got a model that reads question and candidate together"
-    ):
+    with pytest.raises(ValueError, match="expected a model that embeds each text by itself, got a model that reads question and candidate"):
         rankers.load_encoder(folder)
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
     monkeypatch.delenv("ASUTIL_MIRROR", raising=False)
@@ -396,20 +378,18 @@ def test_random_negatives_are_a_control(data, sentences, tmp_path):
     assert len(set(drawn)) > 40  # not the same ones for every question
 
 
-def test_the_reason_for_fewer_negatives_is_the_true_one(tmp_path):
-    rows = "".join(f"where is town{n}?\tit is town{n}\t1\nwhere is town{n}?\tnobody knows\t0\n" for n in range(30))
-    (tmp_path / "q.tsv").write_text(f"question\tanswer\tlabel\n{rows}")
-    sentences = {"alike": ["far away is town0"], "strange": ["der Zug kommt nie"] * 9, "plenty": [f"here is number {n}" for n in range(9)]}
-    fewer = {}
-    for name, texts in sentences.items():
-        (tmp_path / f"{name}.txt").write_text("\n".join(texts))
-        rule = mine.Rule(negatives=5, margin=None)
-        record = mine.mine(tmp_path / "q.tsv", tmp_path / f"{name}.txt", "bm25", tmp_path / name, rule)
-        fewer[name] = set(record["counts"]["fewer"])
-    assert set().union(*fewer.values()) == set()  # all questions share "is" with the right candidates of the others
-    (tmp_path / "one.txt").write_text("der Zug kommt nie")
-    (tmp_path / "lone.tsv").write_text("question\tanswer\tlabel\n" + "".join(f"q{n} wo?\tan{n}\t1\n" for n in range(12)))
-    record = mine.mine(tmp_path / "lone.tsv", tmp_path / "one.txt", "bm25", tmp_path / "lone", mine.Rule(negatives=5, margin=None))
-    assert set(record["counts"]["fewer"]) == {"too few share a word with it"}
-    record = mine.mine(tmp_path / "lone.tsv", tmp_path / "one.txt", "random", tmp_path / "drawn", mine.Rule(negatives=50, margin=None))
-    assert set(record["counts"]["fewer"]) == {"too few sentences"}
+@pytest.mark.parametrize(
+    ("asked", "texts", "model", "reasons"),
+    [
+        # All questions share "is" with the right candidates of the others.
+        ("where is town{n}?\tit is town{n}\t1\nwhere is town{n}?\tnobody knows\t0\n", ["der Zug kommt nie"] * 9, "bm25", set()),
+        ("q{n} wo?\tan{n}\t1\n", ["der Zug kommt nie"], "bm25", {"too few share a word with it"}),
+        ("q{n} wo?\tan{n}\t1\n", ["der Zug kommt nie"], "random", {"too few sentences"}),
+    ],
+)
+def test_the_reason_for_fewer_negatives_is_the_true_one(tmp_path, asked, texts, model, reasons):
+    (tmp_path / "q.tsv").write_text("question\tanswer\tlabel\n" + "".join(asked.format(n=n) for n in range(30)))
+    (tmp_path / "texts.txt").write_text("\n".join(texts))
+    rule = mine.Rule(negatives=50 if model == "random" else 5, margin=None)
+    record = mine.mine(tmp_path / "q.tsv", tmp_path / "texts.txt", model, tmp_path / "mined", rule)
+    assert set(record["counts"]["fewer"]) == reasons

@@ -10,10 +10,8 @@ import torch
 from transformers import RobertaConfig, RobertaForSequenceClassification
 
 from asutil import inputs
-from asutil.corpus import tokenizing
 from asutil.data.answers import Candidate, Question
 from asutil.inputs import batches as input_batches
-from asutil.inputs import pairs as input_pairs
 from asutil.models import loading
 from asutil.tasks import rank
 
@@ -90,25 +88,6 @@ def test_scores_equal_the_plain_model_one_pair_at_a_time(ranker, plain, tokenize
     assert expected.score.std() > 0.1
     pd.testing.assert_frame_equal(found.astype({"label": int, "score": float}), expected, rtol=0, atol=1e-5)
     assert found.score.dtype == np.float32 and found.label.dtype == np.int8
-
-
-def test_texts_without_a_single_token(ranker, plain, tokenizer):
-    asked = [Question("q", "", (Candidate("c", "", 0, None, None),))]
-    expected = one_by_one(plain, tokenizer, asked).score.tolist()
-    assert ranker.score(asked, progress=False).score.tolist() == pytest.approx(expected, abs=1e-5)
-
-
-def test_a_text_that_repeats_is_tokenised_once_a_window(ranker, monkeypatch):
-    given, tokenized = [], tokenizing.tokenized
-    monkeypatch.setattr(input_pairs, "tokenized", lambda backend, texts: given.append(texts) or tokenized(backend, texts))
-    asked = list(questions(20))
-    ranker.score(asked, progress=False)
-    windows = list(rank.windows_of(asked))
-    assert len(given) == len(windows) > 3
-    for texts, window in zip(given, windows):
-        everything = [text for q in window for text in (q.text, *(c.text for c in q.candidates))]
-        assert len(texts) == len(set(texts)) and set(texts) == set(everything)
-    assert sum(map(len, given)) < sum(1 + len(q.candidates) for q in asked)
 
 
 # ------------------------------------------------------------------ stopped and gone on with
@@ -196,29 +175,24 @@ def test_changed_questions_are_scored_again(ranker, scored, tmp_path, change):
     pd.testing.assert_frame_equal(found, ranker.score(changed, progress=False), rtol=0, atol=1e-6)
 
 
-def other_head(ranker):
+def moved(weights):
     with torch.no_grad():
-        next(ranker.model.pair.parameters()).view(-1)[0] += 1e-3
+        weights.view(-1)[-1] += 1e-3
 
 
-def other_body(ranker):
-    with torch.no_grad():
-        list(ranker.model.backbone.parameters())[-1].view(-1)[-1] += 1e-3
+MODEL_CHANGES = {
+    "head": lambda ranker: moved(next(ranker.model.pair.parameters())),
+    "body": lambda ranker: moved(list(ranker.model.backbone.parameters())[-1]),
+    "architecture": lambda ranker: setattr(ranker.model.backbone.config, "layer_norm_eps", 1e-3),
+    "length": lambda ranker: setattr(ranker, "max_tokens", 25),
+}
 
 
-def other_architecture(ranker):
-    ranker.model.backbone.config.layer_norm_eps = 1e-3
-
-
-def other_length(ranker):
-    ranker.max_tokens = 25
-
-
-@pytest.mark.parametrize("change", [other_head, other_body, other_architecture, other_length])
+@pytest.mark.parametrize("change", MODEL_CHANGES)
 def test_a_changed_model_scores_everything_again(ranker, scored, tmp_path, change):
     asked = list(questions(9))
     pairs = len(ranker.score(asked, progress=False, folder=tmp_path))
-    change(ranker)
+    MODEL_CHANGES[change](ranker)
     scored.clear()
     ranker.score(asked, progress=False, folder=tmp_path)
     assert sum(scored) == pairs
