@@ -1,57 +1,20 @@
 """The page on costs: those of the papers' settings, those that the papers print, and those that were measured here."""
 
-from typing import NamedTuple
+from pathlib import Path
 
 import as2_benchmarks
+import yaml
 from pages import benchmarks, numbers, register, row, table
 
 from aslab import papers, rundir, runs
 from aslab.analysis import costs
 from aslab.show import markup
 
-
-class Stated(NamedTuple):
-    """A cost as a paper prints it, our notebook for the same step, and the GPU-hours a run by the printed figures."""
-
-    paper: str
-    what: str
-    printed: str
-    where: str
-    notebook: str | None = None
-    gpu_hours: float | None = None
-
-
-TOKENS = "about 210 billion tokens"
-STATED = (
-    Stated("sentence_objectives", "A pre-training", TOKENS, "Section 5.2; Appendix B", "pretrain"),
-    Stated("sentence_objectives", "All pre-training", "A100 GPUs for days; neither number is printed", "Limitations"),
-    Stated(
-        *("contextual_as2", "A pre-training", "8 A100 of 40 GB, around 3.5 days", "Appendices B and C"),
-        notebook="pretrain",
-        gpu_hours=8 * 3.5 * 24,
-    ),
-    Stated("contextual_as2", "A pre-training", TOKENS, "Appendix C", "pretrain"),
-    Stated("contextual_as2", "Preparing the data", "10 hours on 64 CPU cores", "Appendix C"),
-    Stated("contextual_as2", "A fine-tuning on ASNQ", "6 hours", "Appendix D", "finetune"),
-    Stated("contextual_as2", "A fine-tuning elsewhere", "one GPU, less than 2 hours", "Appendix D", "finetune", 2),
-    Stated("asbert", "The whole paper", "nothing is printed", "–", "embed"),
-    Stated("joint_inference", "A pre-training", "nothing is printed", "–", "pretrain"),
-    Stated("joint_inference", "WikiQA on one A100", "71 s, joint 81 s", "Section 4.3; Appendix C.3", "finetune"),
-    Stated(
-        *("evidence_contrast", "A run on QASPER", "one RTX 8000, 30 to 60 minutes an epoch", "Appendix B.1"),
-        notebook="find_evidence",
-        gpu_hours=10,
-    ),
-    Stated(
-        *("evidence_contrast", "A run on HotpotQA", "four RTX 8000 of 48 GB, 6 hours an epoch", "Appendix B.2"),
-        notebook="find_evidence",
-        gpu_hours=4 * 6 * 5,
-    ),
-)
+STATED = Path(__file__).with_name("stated_costs.yml")
 RAW_GB = {"Wikipedia": 10, "BookCorpus": 5, "OpenWebText": 34, "CC-News": 360}  # sentence_objectives, appendix A.1
 
 
-@register("costs", "costs")
+@register("costs", "costs", files=["book/_ext/stated_costs.yml"])
 def show(name: str) -> str:
     """One of the page's tables: budgets, full, stated, corpora, examples or measured."""
     papers.one_of(name, TABLES, "costs", "table")
@@ -114,11 +77,11 @@ def _full(line) -> map:
 def stated() -> str:
     """The costs that the papers print, and the GPU-hours that one such run is expected to take here."""
     body = []
-    for line in STATED:
-        budget = papers.read(line.paper)["budgets"]["paper"]
-        expected = budget["gpu_hours"].get(line.notebook, 0) if line.notebook else None
-        figures = [f"{line.gpu_hours:,.0f}" if line.gpu_hours else "–", f"{expected:,}" if expected else "–"]
-        body.append(row(line.paper, line.what, line.printed, line.where, *numbers(*figures)))
+    for line in yaml.safe_load(STATED.read_text("utf-8")):
+        planned = papers.read(line["paper"])["budgets"]["paper"]["gpu_hours"]
+        each = (line.get("gpu_hours"), planned.get(line.get("notebook")))
+        figures = [f"{value:,}" if value else "–" for value in each]
+        body.append(row(*(line[name] for name in ("paper", "what", "printed", "where")), *numbers(*figures)))
     heads = ["", "What", "As printed", "Where", "GPU-hours a run: theirs", "ours, expected"]
     caption = (
         "Theirs: GPUs times hours, where both are printed, on their GPU, the upper end of a range. "
