@@ -1,11 +1,9 @@
 """The built site: pages of the theme with names and roles for screen readers, and only what they use of its files."""
 
-import itertools
 import re
 from collections.abc import Iterable
 from pathlib import Path
 
-import tinycss2
 from fontTools import subset
 
 # What the theme and Sphinx write -> what takes its place.
@@ -21,6 +19,9 @@ MENDED = {
     ),
     r'(?s)<div id="jb-print-docs-body".*?(?=<div id="searchbox">)': "",  # title and contents once more
     r'<span class="(?:n|nn|nx|o|p|pm|pre|w)">([^<]*)</span>': r"\1",  # code in the colour of text: half of a source's bytes
+    r'(?s)<dl>\s*(<dd><em class="sig-param".*?)</dl>': lambda found: (
+        f'<span class="as2-parameters">{found[1].replace("dd>", "span>")}</span>'
+    ),
     r"<thead>\s*<tr[^>]*>(?:\s*<td></td>)+\s*</tr>\s*</thead>": "",
 }
 # Scripts and styles -> where in a page it shows that they are used; None: nowhere.
@@ -34,6 +35,13 @@ USED = {
 }
 LOADED = r'\n?[ ]*<(?:script|link)\b[^>]*(?:src|href)="[^"]*/?{}(?:\?[^"]*)?"[^>]*?(?:></script>|/?>)'
 WOFF = re.compile(r'url\([^)]*\.woff2\) format\("woff2"\),')  # the fonts are left as TrueType
+ICON = re.compile(r'content:\s*"\\([0-9a-f]{4})"')
+NOTE = re.compile(r"(?s)/\*(?!!).*?\*/")
+RULE = re.compile(r"([^{};/]+)\{([^{}]*)\}")
+SELECTORS = re.compile(r",(?![^(]*\))")  # a comma inside `:is(...)` separates nothing
+INSIDE = re.compile(r"\([^()]*\)")
+NAMES = re.compile(r"[.#]((?:[\w-]|\\.)+)")
+EMPTY = re.compile(r"@(?:media|supports)[^{}]*\{\s*\}")
 STRING = re.compile(r"""\"[^\"\n]*\"|'[^'\n]*'|`[^`]*`""")
 SHOWN = ("show", "fade", "active", "disabled")  # what bootstrap adds to any of its components
 STYLES = (
@@ -63,9 +71,9 @@ def lighten(app, exception) -> None:
     known = vocabulary(pages.values(), static)
     styles = {path: path.read_text("utf-8") for name in STYLES for path in static.glob(name)}
     for path, text in styles.items():
-        styles[path] = pruned(tinycss2.parse_stylesheet(text), known)
+        styles[path] = pruned(text, known)
         path.write_text(WOFF.sub("", styles[path]), encoding="utf-8")
-    only_icons(static, {ord(icon) for text in styles.values() for icon in re.findall("[\ue000-\uf8ff]", text)})
+    only_icons(static, {int(code, 16) for text in styles.values() for code in ICON.findall(text)})
     for unused in (
         *static.rglob("*.map"),
         *static.rglob("*.woff2"),
@@ -110,35 +118,14 @@ def vocabulary(pages: Iterable[str], static: Path) -> set[str]:
     return known
 
 
-def pruned(rules: Iterable, known: set[str]) -> str:
+def pruned(css: str, known: set[str]) -> str:
     """A style sheet without the rules that apply to nothing; notes on licences stay."""
-    kept = []
-    for rule in rules:
-        if rule.type == "qualified-rule":
-            selectors = [tinycss2.serialize(one) for one in selectors_of(rule) if names_of(one) <= known]
-            if selectors:
-                kept.append(f"{','.join(selectors)}{{{tinycss2.serialize(rule.content)}}}")
-        elif rule.type == "at-rule" and rule.lower_at_keyword in ("media", "supports"):
-            if inside := pruned(tinycss2.parse_rule_list(rule.content), known):
-                kept.append(f"@{rule.at_keyword}{tinycss2.serialize(rule.prelude)}{{{inside}}}")
-        elif rule.type == "at-rule" or (rule.type == "comment" and rule.value.startswith("!")):
-            kept.append(rule.serialize())
-    return "\n".join(kept)
 
+    def used(rule: re.Match) -> str:
+        selectors = [one for one in SELECTORS.split(rule[1]) if set(NAMES.findall(INSIDE.sub("", one))) <= known]
+        return f"{','.join(selectors)}{{{rule[2]}}}" if selectors else ""
 
-def selectors_of(rule) -> list[list]:
-    """The selectors of a rule, each as its tokens; a comma inside `:is(...)` separates nothing."""
-    groups = itertools.groupby(rule.prelude, lambda token: token.type == "literal" and token.value == ",")
-    return [[token for token in tokens if token.type != "comment"] for comma, tokens in groups if not comma]
-
-
-def names_of(selector: list) -> set[str]:
-    """The classes and ids that an element and those around it must have."""
-    names = {token.value for token in selector if token.type == "hash"}
-    pairs = itertools.pairwise(selector)
-    return names | {
-        token.value for dot, token in pairs if token.type == "ident" and dot.type == "literal" and dot.value == "."
-    }
+    return EMPTY.sub("", RULE.sub(used, NOTE.sub("", css)))
 
 
 def only_icons(static: Path, codes: set[int]) -> None:
