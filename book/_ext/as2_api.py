@@ -12,6 +12,7 @@ from as2_pages import ROOT, module_files, watch
 from docutils import nodes
 from docutils.statemachine import StringList
 from sphinx.util.docutils import SphinxDirective, SphinxRole
+from sphinx.util.inspect import isproperty
 
 from aslab import papers
 from aslab.commands import COMMANDS
@@ -100,7 +101,7 @@ def skip(app, what: str, name: str, thing, skipped: bool, options) -> bool | Non
     """No entries for private names, for `main`, which is a command, and for fields and aliases, which signatures and sources have."""
     ours = inspect.isroutine(thing) or isinstance(thing, type)
     ours = ours and (thing.__module__ or "").startswith(PACKAGES) and thing.__name__ == name
-    return True if name.startswith("_") or name == "main" or not (ours or isinstance(thing, property)) else None
+    return True if name.startswith("_") or name == "main" or not (ours or isproperty(thing)) else None
 
 
 class Source(nodes.General, nodes.Element):

@@ -3,6 +3,7 @@
 import ast
 import re
 from collections import Counter
+from functools import cached_property
 from pathlib import Path
 
 import pytest
@@ -70,6 +71,12 @@ def test_every_public_definition_of_a_module_has_an_entry(page):
             if isinstance(node, ast.FunctionDef | ast.ClassDef):
                 public = not node.name.startswith("_") and node.name not in ("main", "command")
                 assert (f"{module}.{node.name}" in entries) == public, (module, node.name)
+
+
+def test_fields_and_private_names_have_no_entry_but_properties_do(api):
+    thing = cached_property(lambda self: 1)
+    assert api.skip(None, "class", "first", thing, False, None) is None and api.skip(None, "class", "_first", thing, False, None)
+    assert api.skip(None, "class", "first", property(), False, None) is None and api.skip(None, "class", "first", 1, False, None)
 
 
 def test_links_lead_to_entries_and_to_pages(page):
