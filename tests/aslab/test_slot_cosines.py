@@ -129,8 +129,8 @@ def test_a_model_without_slots_has_none(tokenizer):
 
 
 @pytest.mark.parametrize("config", [RobertaConfig, BertConfig])
-def test_a_model_of_the_readers_goes_into_a_record(config, tokenizer, bert, tmp_path, monkeypatch, capsys):
-    own = {RobertaConfig: tokenizer, BertConfig: bert}[config]
+def test_a_model_of_the_readers_goes_into_a_record(config, tokenizer, bert_tokenizer, tmp_path, monkeypatch, capsys):
+    own = {RobertaConfig: tokenizer, BertConfig: bert_tokenizer}[config]
     size = {"hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 2, "intermediate_size": 64, "max_position_embeddings": 420}
     model = loading.from_config(config(**size, vocab_size=len(own), pad_token_id=own.pad_token_id), own, mlm=False)
     folder, out = model.save(tmp_path / "model"), tmp_path / "results" / "cosines.json"

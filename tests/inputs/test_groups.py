@@ -147,7 +147,7 @@ def test_hashes_are_the_same_in_blocks(tokenizer, monkeypatch):
 
 
 @pytest.mark.parametrize("slot_tokens", [3, 7, 40])
-@pytest.mark.parametrize("which", ["bert", "tokenizer"])
+@pytest.mark.parametrize("which", ["bert_tokenizer", "tokenizer"])
 def test_slots_equal_the_tokenizers_own_padded_texts(request, which, slot_tokens):
     """Texts shorter than a slot, longer, and exactly as long; an empty text; empty slots."""
     own, split = request.getfixturevalue(which), [*some_questions(9), Question("e", "", (Candidate("e", "", 1, None, None),))]
@@ -195,7 +195,7 @@ def joint_ranker(own, config, head="ae_k", positions="absolute", k=3, start=None
     return rank.Ranker(model.eval(), 40)
 
 
-FORMS = {"tokenizer": ("<s>", "</s>", RobertaConfig), "bert": ("[CLS]", "[SEP]", BertConfig)}
+FORMS = {"tokenizer": ("<s>", "</s>", RobertaConfig), "bert_tokenizer": ("[CLS]", "[SEP]", BertConfig)}
 
 
 @pytest.mark.parametrize("layout", ["ordered", "packed"])
@@ -230,8 +230,8 @@ def test_scores_of_candidates_behind_separators_equal_those_of_the_bare_backbone
 
 
 @pytest.fixture(scope="module", params=["roberta", "bert"])
-def ranker(request, tokenizer, bert):
-    return joint_ranker(*{"roberta": (tokenizer, RobertaConfig), "bert": (bert, BertConfig)}[request.param])
+def ranker(request, tokenizer, bert_tokenizer):
+    return joint_ranker(*{"roberta": (tokenizer, RobertaConfig), "bert": (bert_tokenizer, BertConfig)}[request.param])
 
 
 @pytest.fixture(autouse=True)

@@ -34,18 +34,18 @@ def questions(count=7, candidates=5, seed=0):
 
 @given(st.lists(st.tuples(st.integers(1, 60), st.integers(1, 60)), min_size=1, max_size=20), st.integers(8, 80))
 @settings(max_examples=100, deadline=None)
-def test_longest_first_equals_the_tokenizer(bert, sizes, max_tokens):
+def test_longest_first_equals_the_tokenizer(bert_tokenizer, sizes, max_tokens):
     first, second = (np.array(side) for side in zip(*sizes))
     kept = tokenizing.longest_first(first, second, max_tokens - 3)
     texts = [[" ".join(["river"] * a) for a in side] for side in (first, second)]
-    encoded = bert(*texts, truncation="longest_first", max_length=max_tokens)
+    encoded = bert_tokenizer(*texts, truncation="longest_first", max_length=max_tokens)
     for row in range(len(sizes)):
         parts = encoded.sequence_ids(row)
         assert (parts.count(0), parts.count(1)) == (kept[0][row], kept[1][row])
 
 
 @pytest.mark.parametrize("max_tokens", [12, 25, 200])
-@pytest.mark.parametrize("which", ["bert", "tokenizer"])
+@pytest.mark.parametrize("which", ["bert_tokenizer", "tokenizer"])
 def test_pairs_equal_the_tokenizer(request, which, max_tokens):
     tokenizer = request.getfixturevalue(which)
     asked = questions()
@@ -60,7 +60,7 @@ def test_pairs_equal_the_tokenizer(request, which, max_tokens):
     for row, number in enumerate(order):
         at = slice(made.offsets[row], made.offsets[row + 1])
         assert made.ids[at].tolist() == expected["input_ids"][number]
-        if which == "bert":
+        if which == "bert_tokenizer":
             assert made.types[at].tolist() == expected["token_type_ids"][number]
     assert (made.types is None) == (which == "tokenizer")
 
@@ -102,12 +102,12 @@ def in_order(count=8, candidates=5):
 
 
 @pytest.mark.parametrize("max_tokens", [9, 14, 30, 60, 200])
-@pytest.mark.parametrize("which", ["bert", "tokenizer"])
+@pytest.mark.parametrize("which", ["bert_tokenizer", "tokenizer"])
 def test_triples_equal_the_tokenizer(request, which, max_tokens):
     tokenizer = request.getfixturevalue(which)
     pairs = inputs.Pairs(tokenizer, in_order(), context=True)
     flat = [(q.text, c.text, " ".join(filter(None, [c.before, c.after]))) for q in in_order() for c in q.candidates]
-    between = {"bert": [tokenizer.sep_token_id], "tokenizer": [tokenizer.sep_token_id] * 2}[which]
+    between = {"bert_tokenizer": [tokenizer.sep_token_id], "tokenizer": [tokenizer.sep_token_id] * 2}[which]
     order = np.random.default_rng(1).permutation(len(flat))
     made = pairs.join(order, max_tokens)
     for row, number in enumerate(order):
@@ -122,11 +122,11 @@ def test_triples_equal_the_tokenizer(request, which, max_tokens):
     assert all(batch["token_type_ids"].shape == batch["input_ids"].shape for batch in micro)
 
 
-def test_a_pair_has_the_types_of_its_tokenizer_and_a_triple_its_own(bert, tokenizer):
+def test_a_pair_has_the_types_of_its_tokenizer_and_a_triple_its_own(bert_tokenizer, tokenizer):
     pair, triple = (inputs.Template.of(tokenizer, parts) for parts in (2, 3))
     assert not pair.has_types and triple.has_types and triple.part_types == (0, 1, 2)
     assert [kinds.tolist() for kinds in triple.types] == [[0], [0, 0], [1, 1], [2]] and triple.added == pair.added + 2
-    assert [ids.tolist() for ids in inputs.Template.of(bert, 3).special] == [[2], [3], [3], [3]]
+    assert [ids.tolist() for ids in inputs.Template.of(bert_tokenizer, 3).special] == [[2], [3], [3], [3]]
 
 
 class Split(list):
@@ -135,13 +135,13 @@ class Split(list):
         self.ordered = ordered
 
 
-def test_contexts_without_an_order_are_refused(bert):
+def test_contexts_without_an_order_are_refused(bert_tokenizer):
     for unordered in (Split(in_order(), False), questions(9)):
         with pytest.raises(ValueError, match="row order of these data is no document's: in TREC-QA"):
-            inputs.Pairs(bert, unordered, context=True)
+            inputs.Pairs(bert_tokenizer, unordered, context=True)
     lonely = [Question("q", "river", (Candidate("c", "engine", 1, None, None),))]  # the only sentence of its document
     for kept in (lonely, Split(lonely, True)):
-        made = inputs.Pairs(bert, kept, context=True).join(np.arange(1), 20)
+        made = inputs.Pairs(bert_tokenizer, kept, context=True).join(np.arange(1), 20)
         assert made.types.tolist() == [0, 0, 0, 1, 1, 2] and made.ids.tolist()[-2:] == [3, 3]
 
 
@@ -149,15 +149,15 @@ def test_contexts_without_an_order_are_refused(bert):
 
 
 @pytest.mark.parametrize(("window", "context"), [(1, False), (3, False), (10, False), (3, True)])
-def test_pairs_are_the_same_however_many_texts_are_tokenised_together(bert, monkeypatch, window, context):
+def test_pairs_are_the_same_however_many_texts_are_tokenised_together(bert_tokenizer, monkeypatch, window, context):
     again = [Question(f"{q.id}+", q.text, q.candidates[::-1]) for q in in_order(9)]
     asked = [*in_order(9), *again, Question("empty", "", (Candidate("nothing", "", 1, None, None),))]
-    whole, given, tokenized = inputs.Pairs(bert, asked, context=context), [], tokenizing.tokenized
+    whole, given, tokenized = inputs.Pairs(bert_tokenizer, asked, context=context), [], tokenizing.tokenized
     texts = {text for q in asked for text in (q.text, *(c.text for c in q.candidates))}
     assert len(whole._ends) <= len(texts) + 2  # the sentences around a candidate are candidates themselves; "" is around the others
     monkeypatch.setattr(input_pairs, "WINDOW", window)
     monkeypatch.setattr(input_pairs, "tokenized", lambda backend, texts: given.append(texts) or tokenized(backend, texts))
-    parts = inputs.Pairs(bert, asked, context=context)
+    parts = inputs.Pairs(bert_tokenizer, asked, context=context)
     assert len(given) > 3 and all(len(texts) == len(set(texts)) for texts in given)
     assert parts.question_ids == whole.question_ids and parts.candidate_ids == whole.candidate_ids
     for name in ("labels", "owners"):
@@ -187,11 +187,11 @@ class Lazy(Sequence):
 
 
 @pytest.mark.parametrize(("context", "size"), [(False, 17), (True, 25)])
-def test_pairs_take_seventeen_bytes_and_two_a_token(bert, monkeypatch, context, size):
+def test_pairs_take_seventeen_bytes_and_two_a_token(bert_tokenizer, monkeypatch, context, size):
     monkeypatch.setattr(input_pairs, "WINDOW", 1 << 10)
-    inputs.Pairs(bert, questions())
+    inputs.Pairs(bert_tokenizer, questions())
     tracemalloc.start()
-    pairs = inputs.Pairs(bert, Lazy(), context)
+    pairs = inputs.Pairs(bert_tokenizer, Lazy(), context)
     held, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert len(pairs) == 20_000 and len(pairs.tokens) == 204_001
@@ -201,8 +201,8 @@ def test_pairs_take_seventeen_bytes_and_two_a_token(bert, monkeypatch, context, 
     assert pairs.candidate_ids[-1] == "q399-49"
 
 
-def test_take_and_concatenated_keep_every_example(bert):
-    pairs = inputs.Pairs(bert, questions())
+def test_take_and_concatenated_keep_every_example(bert_tokenizer):
+    pairs = inputs.Pairs(bert_tokenizer, questions())
     whole = pairs.join(np.arange(len(pairs)), 40)
     rows = np.array([3, 0, 3, 5])
     pieces = ragged_ids.concatenated([whole.take(rows[:1]), whole.take(rows[1:])])
@@ -347,8 +347,8 @@ def test_a_share_that_no_loss_reads_is_refused():
         inputs.share_to_mask(0.4, 0.0)
 
 
-def test_finetuning_visits_every_pair_once_an_epoch_in_changing_order(bert):
-    pairs = inputs.Pairs(bert, questions(20))
+def test_finetuning_visits_every_pair_once_an_epoch_in_changing_order(bert_tokenizer):
+    pairs = inputs.Pairs(bert_tokenizer, questions(20))
     batches = inputs.FinetuningBatches(pairs, epochs=2, batch_size=8, max_tokens=40, seed=1)
     steps = -(-len(pairs) // 8)
     assert len(batches) == 2 * steps
@@ -364,11 +364,11 @@ def test_finetuning_visits_every_pair_once_an_epoch_in_changing_order(bert):
     )
     assert "token_type_ids" in batches[3]["micro"][0]
     with pytest.raises(ValueError, match="no training pairs"):
-        inputs.FinetuningBatches(inputs.Pairs(bert, []), 1, 8, 40)
+        inputs.FinetuningBatches(inputs.Pairs(bert_tokenizer, []), 1, 8, 40)
 
 
-def test_packed_micro_batches_say_where_each_example_begins(bert):
-    pairs = inputs.Pairs(bert, questions(20))
+def test_packed_micro_batches_say_where_each_example_begins(bert_tokenizer):
+    pairs = inputs.Pairs(bert_tokenizer, questions(20))
     (packed, padded) = (inputs.FinetuningBatches(pairs, 1, 8, 40, layout=layout)[0]["micro"] for layout in ("packed", None))
     assert all("cu_seq_lens" in part and "attention_mask" not in part for part in packed)
     assert all("attention_mask" in part and "cu_seq_lens" not in part for part in padded)
