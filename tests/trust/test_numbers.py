@@ -90,7 +90,7 @@ def test_a_wrong_value_and_a_wrong_gradient_are_noticed(monkeypatch, case, targe
 
 @pytest.mark.parametrize("objective", ["ssp", "sdc", "mspp"])
 def test_samplers_keep_the_laws(objective):
-    assert laws.check_corpora(objective, 5, 5) > 0
+    assert laws.check_corpora(objective, 20, 5) > 0
 
 
 def test_an_objective_without_laws_is_noticed(monkeypatch):
