@@ -7,6 +7,7 @@ AXE ?= node_modules/axe-core/axe.min.js
 READY := $(VENV)/.ready
 BUILT := $(SITE)/.built
 CORES ?= 2
+ON_ALL_CORES := --numprocesses auto --dist loadfile --no-loadscope-reorder
 # What the book is made from, without what its build writes into book/.
 WRITTEN := _build runs gallery notebooks data_cards
 FIND = find asutil aslab experiments notebooks book data_cards results -type d \
@@ -16,7 +17,7 @@ LIST := book/_build/sources
 export PATH := $(abspath $(BIN)):$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help install book pdf check-pages demo test trust trust-quick bench bench-gpu lint lab results clean always
+.PHONY: help install book pdf check-pages demo test test-slow trust trust-quick bench bench-gpu lint lab results clean always
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -58,8 +59,11 @@ check-pages: $(READY) $(AXE)  ## the built book in a browser: widths, themes, li
 $(AXE):
 	npm install --no-save --no-package-lock axe-core@4.14.1
 
-test: $(READY)  ## the test suite (real data too, where ASUTIL_MIRROR names a folder of it)
-	$(BIN)/python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
+test: $(READY)  ## the quick tests, in some four minutes (real data too, where ASUTIL_MIRROR names a folder of it)
+	$(BIN)/python -m pytest $(ON_ALL_CORES) -m "not slow"
+
+test-slow: $(READY)  ## the other tests: books, whole notebooks, trainings, killed processes (a quarter of an hour)
+	$(BIN)/python -m pytest $(ON_ALL_CORES) -m slow
 
 trust: $(READY)  ## every promise at full size: kills, faults, hostile inputs, security, numbers, pages, mutants (takes hours)
 	$(BIN)/python -m tests.trust --record results/trust
