@@ -82,7 +82,7 @@ bench-gpu: $(READY)  ## the benchmarks of a GPU (NVIDIA with bf16): 20 minutes a
 lint: $(READY)  ## style of code and notebooks
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/nbstripout --verify notebooks/*.ipynb
+	$(BIN)/nbstripout --verify notebooks/*.ipynb notebooks/lessons/*.ipynb
 
 lab: $(READY)  ## JupyterLab with the notebooks
 	$(BIN)/jupyter lab --notebook-dir=. notebooks/tour.ipynb

@@ -23,9 +23,11 @@ import as2_joint  # noqa: F401
 import as2_results  # noqa: F401
 import as2_trust  # noqa: F401
 import as2_vectors  # noqa: F401
+from as2_bootstrap import Bootstrap
 from as2_code import Excerpt
 from as2_deviations import Words, accepted, rated
 from as2_gallery import gallery_page, run_page
+from as2_lessons import LESSONS, with_outputs
 from as2_light import lighten, rank_prose_first
 from as2_pages import BOOK, ROOT, Figure, Show, card_files, forget, outdated, rewritten, run_files
 from as2_papers import write_figures
@@ -37,7 +39,7 @@ from pages import believed, blind, choices, figure_claims, in_corpus, leaderboar
 from aslab.gallery import executed
 from aslab.rundir import read_record
 
-DIRECTIVES = {"show": Show, "excerpt": Excerpt, "reorder": Reorder}
+DIRECTIVES = {"show": Show, "excerpt": Excerpt, "reorder": Reorder, "bootstrap": Bootstrap}
 ROLES = {"figure": Figure(), "severity": Words(rated), "accepted": Words(accepted)}
 
 # ------------------------------------------------------------------ copies
@@ -46,6 +48,7 @@ ROLES = {"figure": Figure(), "severity": Words(rated), "accepted": Words(accepte
 def sync() -> None:
     """Bring copies of notebooks, runs, executed notebooks and data cards up to date; unchanged files keep their time."""
     notebooks = {path.name: path.read_bytes() for path in (ROOT / "notebooks").glob("*.ipynb")}
+    lessons = {path.name: path.read_bytes() for path in (ROOT / LESSONS).glob("*.ipynb")}
     notebook_of = {path.parent.name: path.with_name("notebook.ipynb") for path in run_files("")}
     shown = {name: path for name, path in notebook_of.items() if path.is_file() and finished(path)}
     runs = {
@@ -53,7 +56,8 @@ def sync() -> None:
     }
     gallery = {one.path.name: encoded(gallery_page(one)) for one in executed()}
     cards = {path.name: path.read_bytes() for path in card_files("")}
-    for folder, wanted in {"notebooks": notebooks, "runs": runs, "gallery": gallery, "data_cards": cards}.items():
+    copies = {"notebooks": notebooks, LESSONS: lessons, "runs": runs, "gallery": gallery, "data_cards": cards}
+    for folder, wanted in copies.items():
         target = BOOK / folder
         target.mkdir(exist_ok=True)
         for path in target.iterdir():
@@ -134,10 +138,11 @@ TOUR = "notebooks/tour"
 
 
 def open_in_colab(app, pagename, templatename, context, doctree):
-    """A link on the page of the tour that opens it in Colab, where AS2_REPOSITORY names a repository of github.com."""
+    """A link on the page of the tour or a lesson that opens it in Colab, where AS2_REPOSITORY names a repository of github.com."""
     server, _, repository = os.environ.get("AS2_REPOSITORY", "").rstrip("/").partition("github.com/")
-    if pagename == TOUR and server == "https://" and repository:
-        url = f"{COLAB}/github/{repository.removesuffix('.git')}/blob/main/{TOUR}.ipynb"
+    opens = pagename == TOUR or pagename.startswith(LESSONS)
+    if opens and server == "https://" and repository:
+        url = f"{COLAB}/github/{repository.removesuffix('.git')}/blob/main/{pagename}.ipynb"
         link = {"type": "link", "url": url, "text": "Open in Colab", "tooltip": "Run this notebook in Colab"}
         context["header_buttons"].append(link)
 
@@ -154,6 +159,7 @@ def setup(app):
     app.setup_extension("as2_api")
     app.connect("config-inited", published_at)
     app.connect("source-read", with_site)
+    app.connect("source-read", with_outputs)
     app.connect("config-inited", rank_prose_first)
     app.connect("config-inited", drop_thebe, priority=900)
     app.connect("html-page-context", open_in_colab, priority=502)  # after the theme's own buttons

@@ -27,7 +27,7 @@ def run_page(notebook: dict, title: str, about: str = "") -> dict:
     page["cells"] = [cell for cell in page["cells"] if "injected-parameters" not in cell["metadata"].get("tags", [])]
     for number, cell in enumerate(page["cells"]):
         if "outputs" in cell:
-            cell["outputs"] = [_for_page(output, f"c{number}-") for output in cell["outputs"]]
+            cell["outputs"] = [for_page(output, f"c{number}-") for output in cell["outputs"]]
             if "parameters" in cell["metadata"].get("tags", []):
                 cell["metadata"]["tags"].append("hide-input")
     first = next((cell for cell in page["cells"] if cell["cell_type"] == "markdown"), None)
@@ -37,7 +37,7 @@ def run_page(notebook: dict, title: str, about: str = "") -> dict:
     return page
 
 
-def _for_page(output: dict, prefix: str) -> dict:
+def for_page(output: dict, prefix: str) -> dict:
     """An output with its plot in the page's colours, or with the numbers of its table aligned."""
     data = output.get("data", {})
     if SVG not in data:

@@ -55,6 +55,7 @@ class Book:
     def build(self, *options):
         environment = {name: value for name, value in os.environ.items() if not name.startswith("ASUTIL_")}
         environment["PYTHONPATH"] = os.pathsep.join([str(self.root / "offline"), os.environ.get("PYTHONPATH", "")])
+        environment["AS2_LESSONS"] = "off"  # tests/notebooks/test_lessons.py runs them
         command = [str(Path(sys.executable).with_name("jupyter-book")), "build", "-W", "--keep-going", *options, "book/"]
         done = subprocess.run(command, cwd=self.root, env=environment, capture_output=True, text=True, timeout=300)
         assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
@@ -483,17 +484,19 @@ def test_a_published_site_links_its_pdf_and_is_the_address_of_the_book(site, ext
 
 
 @pytest.mark.parametrize("address", ["https://github.com/owner/name", "https://github.com/owner/name.git", "https://example.org/a/b", ""])
-def test_the_tour_alone_opens_in_colab_where_the_repository_is_known(address, monkeypatch):
+def test_the_tour_and_the_lessons_open_in_colab_where_the_repository_is_known(address, monkeypatch):
     import as2
 
     monkeypatch.setenv("AS2_REPOSITORY", address)
-    buttons = {name: [] for name in ("notebooks/tour", "notebooks/pretrain", "index")}
+    opened = ("notebooks/tour", "notebooks/lessons/ranking")
+    buttons = {name: [] for name in (*opened, "notebooks/pretrain", "index")}
     for name, of_page in buttons.items():
         as2.open_in_colab(None, name, "page.html", {"header_buttons": of_page}, None)
     addresses = {name: [button["url"] for button in of_page] for name, of_page in buttons.items()}
-    tour = ["https://colab.research.google.com/github/owner/name/blob/main/notebooks/tour.ipynb"] if "github" in address else []
-    assert addresses == {"notebooks/tour": tour, "notebooks/pretrain": [], "index": []}
-    assert (ROOT / "notebooks" / "tour.ipynb").is_file()
+    colab = "https://colab.research.google.com/github/owner/name/blob/main"
+    expected = {name: [f"{colab}/{name}.ipynb"] if "github" in address else [] for name in opened}
+    assert addresses == expected | {"notebooks/pretrain": [], "index": []}
+    assert all((ROOT / f"{name}.ipynb").is_file() for name in opened)
 
 
 def test_references_are_listed_and_can_be_copied(fresh):
@@ -507,8 +510,20 @@ def test_references_are_listed_and_can_be_copied(fresh):
         assert re.search(rf"@\w+\{{{name},", copied), name
 
 
-def test_one_page_alone_has_the_script_that_reorders(fresh):
-    assert [name for name, text in fresh.items() if "startReordering" in text] == ["task.html"]
+@pytest.mark.parametrize(("script", "page"), [("startReordering", "task.html"), ("startBootstrap", "significance.html")])
+def test_one_page_alone_has_the_script_of_an_experiment(script, page, fresh):
+    assert [name for name, text in fresh.items() if script in text] == [page]
+
+
+def test_lessons_have_exercises_with_folded_solutions(fresh):
+    names = [f"notebooks/lessons/{path.stem}.html" for path in (ROOT / "notebooks" / "lessons").glob("*.ipynb")]
+    assert len(names) == 5
+    for name in names:
+        page = BeautifulSoup(fresh[name], "html.parser")
+        asked, answered = page.select("div.exercise"), page.select("div.solution.dropdown")
+        assert len(asked) == len(answered) >= 3, name
+        assert all(box.select("div.cell") for box in answered), name
+        assert "solution-start" not in page.text and "solution-end" not in page.text
 
 
 def test_pages_say_what_they_are_about(fresh):

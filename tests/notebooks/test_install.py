@@ -1,4 +1,4 @@
-"""What the tour installs where the project is not installed."""
+"""What the tour and the lessons install where the project is not installed."""
 
 import importlib.util
 import json
@@ -19,8 +19,8 @@ def install():
     return module
 
 
-def first_code_cell() -> str:
-    cells = json.loads((FOLDER / "tour.ipynb").read_text("utf-8"))["cells"]
+def first_code_cell(name: str) -> str:
+    cells = json.loads((FOLDER / f"{name}.ipynb").read_text("utf-8"))["cells"]
     return "".join(next(cell for cell in cells if cell["cell_type"] == "code")["source"])
 
 
@@ -38,14 +38,15 @@ def test_packages_that_are_installed_get_no_pin(install):
     assert {install.name_of(line) for line in set(every) - set(left)} == {"torch", "jupyter-core"}
 
 
-def test_the_first_cell_installs_nothing_where_the_project_is_installed(monkeypatch):
+@pytest.mark.parametrize("name", ["tour", "lessons/ranking"])  # all lessons begin with the same cell (test_lessons.py)
+def test_the_first_cell_installs_nothing_where_the_project_is_installed(name, monkeypatch):
     ran = []
     monkeypatch.setattr(subprocess, "run", lambda command, check: ran.append(command))
     monkeypatch.setenv("AS2_REPOSITORY", "https://github.com/owner/name")
-    exec(first_code_cell(), {})
+    exec(first_code_cell(name), {})
     assert ran == []
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    exec(first_code_cell(), {})
+    exec(first_code_cell(name), {})
     (clone, script) = ran
     assert clone[:2] == ["git", "clone"] and clone[-2:] == ["https://github.com/owner/name", "as2"]
     assert script[-1] == "as2/notebooks/install.py" and (FOLDER / Path(script[-1]).name).is_file()
