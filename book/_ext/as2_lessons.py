@@ -6,12 +6,14 @@ With `AS2_LESSONS=off` its page has no outputs.
 import hashlib
 import json
 import os
+import tempfile
 from pathlib import Path
 
 import nbformat
 from as2_gallery import for_page
 from as2_pages import ROOT, depend, files
 from nbclient import NotebookClient
+from traitlets.config import Config
 
 from aslab.show.picture import SVG
 from asutil.io import disk
@@ -45,7 +47,11 @@ def executed(text: str, made_from: str = "") -> dict:
     """A notebook after its cells have run in a kernel of their own. Raises: CellExecutionError."""
     notebook = nbformat.reads(text, as_version=4)
     notebook.cells.insert(0, nbformat.v4.new_code_cell(PLOTS_AS_SVG))
-    NotebookClient(notebook, timeout=LONGEST, resources={"metadata": {"path": str(ROOT)}}).execute()
+    with tempfile.TemporaryDirectory(prefix="kernel-", ignore_cleanup_errors=True) as sockets:
+        # Of kernels that start at once two may get the same port. Files do not clash.
+        config = Config({"KernelManager": {"transport": "ipc", "ip": f"{sockets}/k"}})
+        options = {"timeout": LONGEST, "resources": {"metadata": {"path": str(ROOT)}}}
+        NotebookClient(notebook, config=config, extra_arguments=["--log-level=ERROR"], **options).execute()
     del notebook.cells[0]
     notebook.metadata[MADE_FROM] = made_from
     return json.loads(nbformat.writes(notebook))
