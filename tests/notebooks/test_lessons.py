@@ -17,29 +17,29 @@ WITHOUT_TORCH = ("ranking", "significance")
 SECONDS = 120  # of one core
 WRONG = {
     "ranking": {
-        "average-precision": ("count / rank", "1 / rank"),
-        "ties": ("min(best)", "max(best)"),
-        "shared-words": ("set(baselines.words(question))", "set(baselines.words(question)) - {'rebuilt'}"),
+        "exercise-average-precision": ("count / rank", "1 / rank"),
+        "exercise-ties": ("min(best)", "max(best)"),
+        "exercise-shared-words": ("set(baselines.words(question))", "set(baselines.words(question)) - {'rebuilt'}"),
     },
     "significance": {
-        "bootstrap": ("[2.5, 97.5]", "[5, 75]"),
-        "holm": ("(len(p_values) - place)", "len(p_values)"),
-        "questions-needed": (" - gain**2  #", " + gain  #"),
+        "exercise-bootstrap": ("[2.5, 97.5]", "[5, 75]"),
+        "exercise-holm": ("(len(p_values) - place)", "len(p_values)"),
+        "exercise-questions-needed": (" - gain**2  #", " + gain  #"),
     },
     "objectives": {
-        "following": ("formulas.span(at + 1, at + 2), p", "formulas.span(start + 1, start + 2), p"),
-        "length-shortcut": ("(positive > negative)", "(positive < negative)"),
-        "close-shortcut": ("formulas.span(start + 1, start + n)", "formulas.span(start + 1, start + 2)"),
+        "exercise-following": ("formulas.span(at + 1, at + 2), p", "formulas.span(start + 1, start + 2), p"),
+        "exercise-length-shortcut": ("(positive > negative)", "(positive < negative)"),
+        "exercise-close-shortcut": ("formulas.span(start + 1, start + n)", "formulas.span(start + 1, start + 2)"),
     },
     "encoders": {
-        "pay-off": (" + 1\n", "\n"),
-        "triplet-loss": ("np.maximum(0, to_right - to_wrong + margin)", "(to_right - to_wrong + margin)"),
-        "re-rank": ("np.asarray(second)[best]", "np.asarray(first)[best]"),
+        "exercise-pay-off": (" + 1\n", "\n"),
+        "exercise-triplet-loss": ("np.maximum(0, to_right - to_wrong + margin)", "(to_right - to_wrong + margin)"),
+        "exercise-re-rank": ("np.asarray(second)[best]", "np.asarray(first)[best]"),
     },
     "benchmarks": {
-        "exchange": ("texts[1:] + texts[:1]", "texts"),
-        "candidates-only": ("np.mean(values)", "np.sum(values)"),
-        "contamination": ("len(words) - n + 1", "len(words) - n"),
+        "exercise-exchange": ("texts[1:] + texts[:1]", "texts"),
+        "exercise-candidates-only": ("np.mean(values)", "np.sum(values)"),
+        "exercise-contamination": ("len(words) - n + 1", "len(words) - n"),
     },
 }
 
