@@ -31,6 +31,7 @@ USED = {
     r"togglebutton\.(?:js|css)": r'class="(?:[^"]* )?(?:toggle|admonition dropdown|dropdown admonition)[" ]',
     r"(?:design-tabs\.js|sphinx-design\.min\.css)": r'class="(?:[^"]* )?sd-',
     r"mystnb\.\w+\.css": r'class="(?:[^"]* )?cell[" ]',
+    r"exercise\.css": r'class="(?:[^"]* )?(?:exercise|solution)[" ]',
     r"(?:clipboard\.min|copybutton)\.js": r'<div class="highlight',
 }
 LOADED = r'\n?[ ]*<(?:script|link)\b[^>]*(?:src|href)="[^"]*/?{}(?:\?[^"]*)?"[^>]*?(?:></script>|/?>)'
