@@ -84,6 +84,7 @@ def test_dev_and_test_together_decide_where_both_count():
     assert (both.sample, both.word) == ("dev and test", "supported") and both.outcome.primary is pooled
 
 
+@pytest.mark.slow
 def test_the_sample_is_the_split_that_the_records_are_about(committed):
     """HotpotQA has answers for its dev questions alone."""
     samples = {}
@@ -143,6 +144,7 @@ def test_what_is_not_tested_counts_as_p_1(results):
     assert pydocs.outcome.claim["id"] == "ssp_wikiqa" and pydocs.word == "reversed"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("paper", papers.papers())
 def test_holm_over_all_claims_that_a_budget_plans(committed, paper):
     _, every = committed[paper]
@@ -154,6 +156,7 @@ def test_holm_over_all_claims_that_a_budget_plans(committed, paper):
         assert [one.adjusted for one in of] == pytest.approx([p if known else None for p, known in zip(adjusted, tested)])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("paper", [PAPER, "evidence_contrast"])
 def test_the_order_of_claims_rows_and_records_changes_nothing(committed, paper):
     data, every = committed[paper]
@@ -220,6 +223,7 @@ def test_the_effect_ratio_by_hand(cells, ratio):
 # ------------------------------------------------------------------ the committed table
 
 
+@pytest.mark.slow
 def test_the_committed_table_is_up_to_date():
     told = f"results/claims.csv is not what the records give: {COMMAND} writes it anew"
     made = StringIO(claims.table().to_csv(index=False, float_format="%.6g"))
@@ -229,6 +233,7 @@ def test_the_committed_table_is_up_to_date():
         raise AssertionError(told) from error
 
 
+@pytest.mark.slow
 def test_the_command_writes_the_table_and_counts_the_words(committed, tmp_path, monkeypatch, capsys):
     to = tmp_path / "claims.csv"
     asutil.main(["claims", str(to)])
@@ -242,6 +247,7 @@ def test_the_command_writes_the_table_and_counts_the_words(committed, tmp_path, 
     assert header.split()[0] == "verdict"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("paper", papers.papers())
 def test_a_hypothesis_is_older_than_the_runs_that_test_it(committed, paper):
     """No record of row A, with which the hypothesis stands or falls, was made before the day on which it was stated."""

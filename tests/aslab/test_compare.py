@@ -40,6 +40,7 @@ def frames(qrels, run):
     )
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @given(judged_runs())
 def test_values_are_those_of_trec_eval(made):

@@ -16,6 +16,8 @@ from asutil.io import disk
 
 from ..notebooks.test_notebooks import TINY, papermill
 
+pytestmark = pytest.mark.slow
+
 ROOT = rundir.root()
 COMMITTED = sorted((ROOT / "results" / "notebooks").glob("*.ipynb"))
 MARK = "qzx"  # in every word of the made-up data sets, and in no word of a notebook

@@ -121,6 +121,7 @@ def test_committed_runs_tell_the_hours_of_a_budget(capsys):
     assert told.groups("0") == (str(len(jobs)), f"{sum(filter(None, each)):,.1f}", str(each.count(None))) and sum(filter(None, each)) > 1
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not SNAKEMAKE.exists(), reason="snakemake is not installed (extra: matrix)")
 def test_a_dry_run_prints_them(tmp_path):
     def change(slug, data):

@@ -9,6 +9,8 @@ import pytest
 
 from .test_launch import papermill, run_folders, write_notebook
 
+pytestmark = pytest.mark.slow
+
 ELSEWHERE = {"argv": ["false", "{connection_file}"], "display_name": "Python 3", "language": "python"}
 SAID = "import os, sys; print(sys.executable, os.environ.get('MINE')); import sys,"
 

@@ -21,6 +21,8 @@ from papermill import PapermillExecutionError, execute_notebook
 
 from aslab import launch, rundir
 
+pytestmark = pytest.mark.slow
+
 PARAMETERS = """\
 objective: str = "psd"  # the pre-training objective; one of: ssp, sp, psd
 steps: int = None  # optimiser steps

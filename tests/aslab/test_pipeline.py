@@ -23,6 +23,8 @@ from asutil.io import disk
 
 from ..conftest import made_up_documents
 
+pytestmark = pytest.mark.slow
+
 pytest.importorskip("datatrove", reason="needs the extra: pip install 'asutil[cluster]'")
 TASKS = 4
 

@@ -154,6 +154,7 @@ def test_records_of_the_own_task_are_those_on_wikipedia(tmp_path):
     assert not plans.at_paper_settings(data, "roberta_ssp", "pretraining", chains[0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("paper", "row", "control"),
     [

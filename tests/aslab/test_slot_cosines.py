@@ -128,6 +128,7 @@ def test_a_model_without_slots_has_none(tokenizer):
     assert slot_cosines.figures(pair, None) == {}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("config", [RobertaConfig, BertConfig])
 def test_a_model_of_the_readers_goes_into_a_record(config, tokenizer, bert_tokenizer, tmp_path, monkeypatch, capsys):
     own = {RobertaConfig: tokenizer, BertConfig: bert_tokenizer}[config]

@@ -152,6 +152,7 @@ def test_the_chance_of_evidence_and_of_claims_is_their_own(tmp_path):
     assert testable.chance(one._replace(dataset="wikiqa_dev"), "label_accuracy") is None  # the baselines are of the test questions
 
 
+@pytest.mark.slow
 def test_an_own_task_at_chance():
     """An AUC of scores without any signal is called chance 39 times of 40; the limit is that of the ranks' own distribution."""
     draw, labels = np.random.default_rng(0), np.arange(500) < 100

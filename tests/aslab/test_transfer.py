@@ -14,6 +14,8 @@ from asutil.io import disk, hub
 
 from .test_launch import invoke
 
+pytestmark = pytest.mark.slow
+
 TABLE = "question\tanswer\tlabel\n" + "".join(f"{{0}} q{n // 2}\ta{n}\t{n % 2}\n" for n in range(80))
 
 

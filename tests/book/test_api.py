@@ -10,6 +10,7 @@ import pytest
 import yaml
 from bs4 import BeautifulSoup
 from sphinx.application import Sphinx
+from sphinx.util.docutils import docutils_namespace
 
 from aslab import papers
 
@@ -37,7 +38,7 @@ def page(tmp_path_factory):
     config = yaml.safe_load((ROOT / "book" / "_config.yml").read_text("utf-8"))["sphinx"]["config"]
     own = {name: value for name, value in config.items() if name.startswith(("auto", "python_", "toc_", "add_"))}
     settings = own | {"extensions": ["myst_parser", "as2_api"]}
-    with pytest.MonkeyPatch.context() as patch:
+    with docutils_namespace(), pytest.MonkeyPatch.context() as patch:
         patch.setenv("ASUTIL_PROJECT", str(ROOT))
         patch.syspath_prepend(ROOT / "book" / "_ext")
         built = source / "built"
@@ -63,6 +64,7 @@ def test_every_module_is_on_one_page_and_every_page_in_the_toc(api):
         api.modules_of("asutil.loss")
 
 
+@pytest.mark.slow
 def test_every_public_definition_of_a_module_has_an_entry(page):
     entries = {tag["id"] for tag in page.select("dt[id]")}
     for module in SMALL.split():

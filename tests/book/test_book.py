@@ -28,6 +28,8 @@ from asutil.io import disk
 
 from ..trust.hostile_book import without_figures
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[2]
 GENERATED = shutil.ignore_patterns("_build", "runs", "notebooks", "data_cards", "__pycache__")
 NO_NETWORK = (

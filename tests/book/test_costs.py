@@ -91,6 +91,7 @@ def page(directives):
     return directives("as2_costs")
 
 
+@pytest.mark.slow
 def test_every_table_is_shown_and_every_paper_has_a_line(page):
     for name, table in page.TABLES.items():
         shown = table()
@@ -103,6 +104,7 @@ def test_every_table_is_shown_and_every_paper_has_a_line(page):
     assert all(f"```{{as2-show}} costs {name}\n" in text for name in page.TABLES)
 
 
+@pytest.mark.slow
 def test_numbers_of_the_page_follow_the_files(page, monkeypatch):
     assert f">{page.big(costs.by_notebook('asbert')['tokens'].sum())}<" in page.full()
     monkeypatch.setattr(page, "measured", lambda name: None)

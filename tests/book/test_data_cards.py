@@ -14,6 +14,8 @@ from asutil.data.data_sets import ANSWERS, TITLES
 from asutil.data.long_questions import load_evidence
 from asutil.pydocs import documents as docstrings
 
+pytestmark = pytest.mark.slow
+
 FOLDER = Path(__file__).parents[2] / "data_cards"
 CARDS = sorted(path for path in FOLDER.glob("*.md") if path.stem != "TEMPLATE")
 HUB = {name: data.hub_id for name, data in ANSWERS.items() if data.hub_id}

@@ -237,6 +237,7 @@ def test_over_dev_only_differences_are_quoted_and_no_verdicts(tmp_path, text, me
 # ------------------------------------------------------------------ counted again
 
 
+@pytest.mark.slow
 def test_every_reason_and_the_pooled_column_are_counted_again(tmp_path):
     """What `trust` computes from the same files with nothing of asutil: the same lines, and another one where a digit is changed."""
     results = tmp_path / "results"

@@ -250,6 +250,7 @@ def test_ids_where_the_text_is_not_at_hand(tmp_path, monkeypatch):
     assert re.search(r"<caption>Rescued: q\d+</caption>", html)
 
 
+@pytest.mark.slow
 def test_what_can_be_read_comes_first(monkeypatch):
     """Of the committed records, with the text of our own questions alone."""
     monkeypatch.delenv(hub.MIRROR, raising=False)

@@ -162,6 +162,7 @@ def test_every_headline_claim_is_counted_once_on_the_scorecard(committed):
         assert counts == ", ".join(f"{words[word]} {word}" for word in claims.VERDICTS if words[word])
 
 
+@pytest.mark.slow
 def test_the_scorecard_and_the_headline_claims_are_read_and_counted_again():
     """As `make trust` does with the built page."""
     lines = BeautifulSoup(findings.scorecard(), "html.parser").select("tbody tr")

@@ -22,7 +22,7 @@ def page(directives):
 
 
 def test_every_folder_with_code_is_a_line(page):
-    expected = {"asutil/draws", "asutil/losses", "aslab", "aslab/analysis", "aslab/show", "book/_ext", "book/_ext/pages"}
+    expected = {"asutil/draws", "asutil/losses", "asutil/registry", "aslab", "aslab/analysis", "aslab/show", "book/_ext", "book/_ext/pages"}
     expected |= {f"asutil/{path.parent.name}" for path in (ROOT / "asutil").glob("*/__init__.py")}
     assert set(page.folders()) == expected
 

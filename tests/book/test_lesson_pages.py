@@ -5,6 +5,8 @@ from types import SimpleNamespace
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 PAGE = "notebooks/lessons/ranking"
 SVG = '<?xml version="1.0"?>\n<svg viewBox="0 0 9 9"><path id="a" d="M 0 0" style="stroke: #000000"/></svg>'
 CELLS = [

@@ -19,6 +19,8 @@ from tests.trust import pages
 
 from ..made_up import PAPER, commit, record
 
+pytestmark = pytest.mark.slow
+
 ROOT = rundir.root()
 
 

@@ -247,6 +247,7 @@ def pydocs():
     return load_answers("pydocs")
 
 
+@pytest.mark.slow
 def test_pydocs_is_split_by_the_functions_name(pydocs):
     names = {split: {q.id.split(":")[0].rpartition(".")[2] for q in content} for split, content in pydocs.items()}
     assert not names["train"] & (names["dev"] | names["test"])

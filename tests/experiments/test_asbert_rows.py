@@ -296,6 +296,7 @@ def test_an_untrained_encoder_matches_with_one_run(tmp_path):
     assert said == {"mean_bert": [("matches", "")], "siamese_bert": [("close", "")], "use": [("reduced budget", "")]}
 
 
+@pytest.mark.slow
 def test_an_untrained_encoder_is_compared_with_every_seed(tmp_path):
     made(tmp_path, "small", {"mean_bert": 0.4, "use": 0.5, "triplet_bert": 0.7, "siamese_bert": 0.6})
     lines = found(tmp_path)
@@ -334,6 +335,7 @@ def test_an_untrained_encoder_is_compared_with_every_seed(tmp_path):
     assert [(one.row, one.seed) for one in sides] == [("mean_bert", 0), ("siamese_bert", 2)]
 
 
+@pytest.mark.slow
 def test_what_is_published(tmp_path):
     made(tmp_path, "small", {"mean_bert": 0.4, "siamese_bert": 0.6, "triplet_bert": 0.7})
     _, after, held = made_up.published(PAPER, tmp_path, atol=1e-5)

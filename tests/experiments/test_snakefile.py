@@ -15,6 +15,8 @@ from aslab import papers as rows
 
 from .made_up import copied_project
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 SNAKEMAKE = Path(sys.executable).with_name("snakemake")
 needs_snakemake = pytest.mark.skipif(not SNAKEMAKE.exists(), reason="snakemake is not installed (extra: matrix)")

@@ -364,6 +364,7 @@ def learnt(tokenizer, folder, joint):
     return metrics.of(ranker.score(odd_ones(60, 1), progress=False))
 
 
+@pytest.mark.slow
 def test_what_only_the_other_candidates_tell_is_learnt_together_and_not_apart(tokenizer, tmp_path):
     together, apart = (learnt(tokenizer, tmp_path / str(joint), joint) for joint in (True, False))
     assert together.p_at_1 > 0.95 and together.map > 0.95

@@ -322,6 +322,7 @@ def test_batches_of_no_stated_layout_are_packed(corpus, tokenizer, tmp_path):
         assert batches.layout == used
 
 
+@pytest.mark.slow
 def test_compile_is_an_option(corpus, tokenizer, tmp_path, monkeypatch):
     compiled = []
 
@@ -339,6 +340,7 @@ def test_compile_is_an_option(corpus, tokenizer, tmp_path, monkeypatch):
     assert compiled == [{"dynamic": True}] * sum(len(made(corpus, "packed")[step]["micro"]) for step in range(6))
 
 
+@pytest.mark.slow
 def test_what_cannot_be_compiled_is_trained_as_it_is(corpus, tokenizer, tmp_path, monkeypatch, caplog):
     """For real up to the compiler itself, which a machine may lack."""
     tried = []
@@ -357,6 +359,7 @@ def test_what_cannot_be_compiled_is_trained_as_it_is(corpus, tokenizer, tmp_path
     torch.compiler.reset()
 
 
+@pytest.mark.slow
 def test_one_training_does_not_count_against_the_limit_of_the_next(corpus, tokenizer, tmp_path, monkeypatch):
     graphs = []
 
@@ -372,6 +375,7 @@ def test_one_training_does_not_count_against_the_limit_of_the_next(corpus, token
     torch.compiler.reset()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "kernel"), [("roberta", "padded"), ("roberta", "flash"), ("bert", "flash"), ("electra", "flash"), ("modernbert", "flash")]
 )

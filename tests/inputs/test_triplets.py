@@ -210,6 +210,7 @@ def apart(model, tokenizer, made):
     return losses.distance(asked[right], answers[right]), losses.distance(asked[wrong], answers[wrong])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("architecture", ["siamese", "triplet"])
 def test_training_brings_right_candidates_nearer_than_wrong_ones(tokenizer, separable, tmp_path, architecture):
     train, test = separable

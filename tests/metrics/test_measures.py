@@ -93,6 +93,7 @@ def seen(tmp_path_factory) -> dict:
     return json.loads(made.stdout.splitlines()[-1])
 
 
+@pytest.mark.slow
 def test_a_measure_is_one_file_by_hand(seen):
     assert seen["per question"] == seen["committed"] == {"a": 1, "b": 1, "c": 0, "d": 1}
     assert seen["attribute"] == seen["record"]["hit@3"] == 0.75

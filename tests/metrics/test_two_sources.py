@@ -252,6 +252,7 @@ def test_errs_in_five_of_a_hundred_where_there_is_no_difference(group, seeds):
     assert 0.02 < share(drawn(np.random.default_rng(sum(seeds)), group, seeds)) <= 0.06
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seeds", [(1, 3), (1, 1)])
 def test_errs_no_more_often_where_two_rows_with_three_seeds_lend(seeds):
     """As few as there are in the records; 20,000 draws gave .051 and .055, so that 2,000 are too few to tell them from .06."""

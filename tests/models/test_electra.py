@@ -302,6 +302,7 @@ def train(tokenizer, folder, batches, **options):
     return bytes_of(model), result
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layout", ["ordered", "packed"])
 def test_a_stopped_run_ends_in_the_same_bytes(corpus, tokenizer, tmp_path, layout):
     (_, result), (_, resumed) = stopped_and_whole(tmp_path, partial(train, tokenizer), lambda: batches_of(corpus, layout), 5)
@@ -325,6 +326,7 @@ def test_the_weight_of_detection_changes_the_run(corpus, tokenizer, tmp_path):
     assert row["loss"] == pytest.approx(row["mlm_loss"] + row["objective_loss"] + 5 * row["detection_loss"])
 
 
+@pytest.mark.slow
 def test_half_precision_is_an_option(corpus, tokenizer, tmp_path):
     usual, _ = train(tokenizer, tmp_path / "a", batches_of(corpus, "packed", 2))
     other, result = train(tokenizer, tmp_path / "b", batches_of(corpus, "packed", 2), precision="bf16")
@@ -332,6 +334,7 @@ def test_half_precision_is_an_option(corpus, tokenizer, tmp_path):
     assert 0 < result["log"][0]["detection_loss"] < 1
 
 
+@pytest.mark.slow
 def test_it_learns(corpus, tokenizer, tmp_path):
     _, result = train(tokenizer, tmp_path, batches_of(corpus, "ordered", 24), log_every=4, save_every=24)
     first, last = result["log"][0], result["log"][-1]

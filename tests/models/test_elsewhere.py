@@ -178,7 +178,7 @@ def bert(bert_tokenizer, tmp_path_factory):
     return folder
 
 
-def embedder(folder, pooling="mean", max_tokens=32):
+def embedder(folder, pooling="mean", max_tokens=24):
     settings = embedding.settings_of("untrained", pooling, max_tokens)
     return embedding.start_from(folder, tokenizers.load_tokenizer(folder), settings)
 
@@ -189,17 +189,17 @@ def test_a_saved_embedder_gives_the_same_vectors_in_sentence_transformers(bert, 
     ours = embedder(bert, pooling)
     ours.save(tmp_path / "model")
     theirs = library.SentenceTransformer(str(tmp_path / "model"))
-    assert len(ours.tokenizer(TEXTS[5])["input_ids"]) > 32  # one that is cut
+    assert len(ours.tokenizer(TEXTS[5])["input_ids"]) > 24  # one that is cut
     vectors = ours.encode(TEXTS)
     np.testing.assert_allclose(vectors, theirs.encode(TEXTS), atol=1e-5)
-    wrapped = SentenceTransformerEncoder(tmp_path / "model", 32)
+    wrapped = SentenceTransformerEncoder(tmp_path / "model", 24)
     np.testing.assert_allclose(vectors, wrapped.encode(TEXTS), atol=1e-5)
     assert (wrapped.dimensions, wrapped.parameters_learnt) == (ours.dimensions, ours.parameters_learnt)
-    assert wrapped.identity == SentenceTransformerEncoder(tmp_path / "model", 32).identity  # though each draws a pooler of its own
+    assert wrapped.identity == SentenceTransformerEncoder(tmp_path / "model", 24).identity  # though each draws a pooler of its own
     saved = load_file(tmp_path / "model" / "model.safetensors")
     saved["embeddings.LayerNorm.bias"] += 1
     save_file(saved, tmp_path / "model" / "model.safetensors", {"format": "pt"})
-    assert wrapped.identity != SentenceTransformerEncoder(tmp_path / "model", 32).identity
+    assert wrapped.identity != SentenceTransformerEncoder(tmp_path / "model", 24).identity
 
 
 @pytest.fixture(scope="module")
@@ -215,7 +215,7 @@ def normalised(bert, tmp_path_factory):
 def test_own_modules_are_kept(normalised, bert):
     import sentence_transformers
 
-    model = SentenceTransformerEncoder(normalised, 32)
+    model = SentenceTransformerEncoder(normalised, 24)
     found = model.encode(TEXTS)
     assert found.dtype == np.float32 and model.encode([]).shape == (0, 32)
     np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1, atol=1e-6)
@@ -225,11 +225,11 @@ def test_own_modules_are_kept(normalised, bert):
 
 
 def test_the_longest_text_counts(normalised):
-    short, whole = SentenceTransformerEncoder(normalised, 8), SentenceTransformerEncoder(normalised, 32)
+    short, whole = SentenceTransformerEncoder(normalised, 8), SentenceTransformerEncoder(normalised, 24)
     assert not np.allclose(short.encode(TEXTS[5:6]), whole.encode(TEXTS[5:6]), atol=1e-3)
-    assert short.identity != whole.identity == SentenceTransformerEncoder(normalised, 32).identity
-    with pytest.raises(ValueError, match="max_tokens: 3 to 32 for this model, got 33"):
-        SentenceTransformerEncoder(normalised, 33)
+    assert short.identity != whole.identity == SentenceTransformerEncoder(normalised, 24).identity
+    with pytest.raises(ValueError, match="max_tokens: 3 to 24 for this model, got 25"):
+        SentenceTransformerEncoder(normalised, 25)
 
 
 def changed_copy(folder, place):
@@ -270,7 +270,7 @@ def test_a_model_of_the_mirror_or_the_hub(normalised, tmp_path, monkeypatch):
     monkeypatch.setenv(hub.MIRROR, str(tmp_path))
     (tmp_path / "owner").mkdir()
     changed_copy(normalised, tmp_path / "owner" / "name")
-    assert SentenceTransformerEncoder("owner/name", 32).folder == tmp_path / "owner" / "name"
+    assert SentenceTransformerEncoder("owner/name", 24).folder == tmp_path / "owner" / "name"
     asked = []
 
     def download(name, allow_patterns):
@@ -278,7 +278,7 @@ def test_a_model_of_the_mirror_or_the_hub(normalised, tmp_path, monkeypatch):
         return str(normalised)
 
     monkeypatch.setattr(sentence_transformer, "snapshot_download", download)
-    assert SentenceTransformerEncoder("owner/other", 32).folder == normalised
+    assert SentenceTransformerEncoder("owner/other", 24).folder == normalised
     assert asked == [("owner/other", ["*.json", "*.jinja", "*.txt", "*.model", "*.safetensors"])]
 
     def offline(*_, **__):

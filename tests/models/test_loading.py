@@ -493,7 +493,7 @@ def ranker(request, tokenizer, bert_tokenizer):
     spread = SIZE | {"initializer_range": 0.5}  # at the usual 0.02 all scores of random weights are nearly equal
     config = {
         "roberta": RobertaConfig(**spread | {"vocab_size": len(own)}, max_position_embeddings=514, type_vocab_size=1),
-        "bert": BertConfig(**spread),
+        "bert": BertConfig(**spread | {"vocab_size": len(own)}),
     }
     return rank.Ranker(loading.from_config(config[request.param], own, mlm=False), max_tokens=24)
 

@@ -17,6 +17,8 @@ from ..conftest import WORDS
 from .test_notebooks import papermill, questions_file  # noqa: F401
 from .test_transfer_runs import assert_follows_from_scores, other_file  # noqa: F401
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory, tokenizer_of_pydocs, questions_file, other_file):  # noqa: F811

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 LESSONS = sorted((ROOT / "notebooks" / "lessons").glob("*.ipynb"))
 MODULES = {"asutil", "numpy", "pandas", "matplotlib", "torch"} | sys.stdlib_module_names

@@ -11,6 +11,8 @@ from asutil.tasks import rankers
 
 from .test_notebooks import papermill, questions_file  # noqa: F401
 
+pytestmark = pytest.mark.slow
+
 TINY = {"model": "tiny", "max_tokens": 32, "epochs": 1, "batch_size": 8}
 
 

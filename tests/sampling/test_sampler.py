@@ -68,6 +68,7 @@ def test_an_anchor_that_can_have_no_negative_is_none(tokenizer, tmp_path):
         assert check_epoch(mixed, objective) > 0
 
 
+@pytest.mark.slow
 def test_whether_an_anchor_can_have_negatives_is_its_own_matter(tokenizer, tmp_path, monkeypatch):
     """Anchors are looked at together, each with all of its slots: what is found of one is what is found of it alone."""
     of_all, refused = PairSampler._without_negatives, []

@@ -124,6 +124,7 @@ def test_micro_batches_sum_to_the_loss_of_the_whole_batch(tokenizer, questions):
     torch.testing.assert_close(apart, whole, rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["tiny", "tiny_led"])
 def test_training_brings_evidence_to_the_front_and_near_the_question(tokenizer, tmp_path, name):
     """On the questions that it was trained on: a tiny model from scratch has nothing to generalise from."""

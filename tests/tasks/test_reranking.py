@@ -205,6 +205,7 @@ def test_a_second_stage_equal_to_the_first_changes_no_metric(given):
     pd.testing.assert_frame_equal(before[~cut], after[~cut])
 
 
+@pytest.mark.slow
 @FEWER
 @given(rankings())
 def test_nothing_passes_the_ceiling_and_the_k_alone_decide_the_first_place(given):

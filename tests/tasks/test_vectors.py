@@ -8,6 +8,7 @@ import os
 import sys
 import tracemalloc
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -442,7 +443,7 @@ def command(monkeypatch, capsys):
     encoders = {name: Hashed() for name in ("hashed", "siamese", "triplet", "another")}
     encoders["another"].identity = "another"
     for name in ("siamese", "triplet"):
-        encoders[name].settings = {"architecture": name}
+        encoders[name].embedding = SimpleNamespace(architecture=name)
     monkeypatch.setattr(commands, "load_encoder", lambda model, **_: encoders[model])
 
     def run(*arguments):

@@ -229,6 +229,7 @@ def trained(model, head, folder, train, **options):
     return training.train(model, batches, folder, **{"peak_lr": 4e-3, **USUAL, **options})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("head", HEADS)
 def test_an_easy_rule_is_learnt(tokenizer, head, tmp_path):
     model, train, dev = new_model(tokenizer, head), learnable(320, 0), learnable(60, 1)
@@ -425,7 +426,7 @@ def test_every_budget_fits_every_head():
         runs.check("verify_claims", chosen)
         slots = {"pooling": chosen["slot_pooling"], "init": chosen["slot_init"], "start": chosen["slot_start"]}
         made = joint.shape(True, head, chosen["k"], chosen["max_tokens"], chosen["head_form"], chosen["positions"], 3, **slots)
-        assert made["head"] == head
+        assert made.head == head
     paper = runs.settings("verify_claims", {"budget": "paper"})
     printed = {"dataset": "fever", "k": 5, "max_tokens": 384, "batch_size": 64, "peak_lr": 1e-5, "warmup_steps": 1000}  # appendix B.1
     assert {name: paper[name] for name in printed} == printed

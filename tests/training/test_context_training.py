@@ -14,6 +14,8 @@ from asutil.tasks import rank, rankers
 
 from ..conftest import bytes_of, stopped_and_whole
 
+pytestmark = pytest.mark.slow
+
 USUAL = {"weight_decay": 0.0, "seed": 4, "save_every": 10**6, "progress": False}
 NAMES = ["the violin", "the glacier"]
 

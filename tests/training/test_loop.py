@@ -26,6 +26,8 @@ from asutil.training.options import Options
 
 from ..conftest import Stopping
 
+pytestmark = pytest.mark.slow
+
 CONFIG = {"vocab_size": 50, "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32}
 USUAL = {"peak_lr": 3e-3, "warmup_steps": 3, "weight_decay": 0.01, "seed": 3, "save_every": 4, "log_every": 5, "progress": False}
 

@@ -22,6 +22,8 @@ from asutil.training import processes as ranks
 from .test_loop import USUAL, Batches, new_model, rows
 from .worker import STEPS, work
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[2]
 
 

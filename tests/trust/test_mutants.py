@@ -11,6 +11,8 @@ mutants = pytest.importorskip("tests.trust.mutants", reason="needs mutmut, which
 
 from tests.trust import Broken  # noqa: E402
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[2]
 GONE = mutants.Mutant("metrics/rankings", "ranking", "a line", "another", "")
 

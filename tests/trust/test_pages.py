@@ -18,6 +18,8 @@ from tests.trust import Broken, pages, plots, traced_blocks, traced_gains, trace
 
 from ..experiments.test_evidence_rows import made
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[2]
 PAPER = "evidence_contrast"
 

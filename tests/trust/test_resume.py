@@ -13,6 +13,8 @@ from asutil.tasks import rank
 from asutil.training import trainer
 from tests.trust import Broken, kills, resume
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def held(tmp_path_factory):

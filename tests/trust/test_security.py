@@ -18,6 +18,8 @@ from asutil.io import hub
 from tests.trust import Broken, browser, hostile_book, pickled, published, security
 from tests.trust.payloads import PAYLOADS
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[2]
 
 

@@ -12,6 +12,8 @@ import pytest
 from asutil.io import disk
 from tests.trust import Broken, damaged, storage
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[2]
 needs_compiler = pytest.mark.skipif(not (shutil.which("cc") or shutil.which("gcc")), reason="faults are injected by a library in C")
 

@@ -132,6 +132,7 @@ def test_the_earlier_ranker_stays_until_the_new_one_is_whole(finetuned, exported
 # ------------------------------------------------------------------ data, vectors, indexes
 
 
+@pytest.mark.slow
 def test_every_damage_is_noticed(tmp_path):
     """In each file of all that was written here, more often than the part `storage` damages it at its quick size."""
     draw = random.Random(1)
