@@ -2,6 +2,7 @@
 
 import ast
 import re
+import runpy
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -118,3 +119,22 @@ def test_a_wrong_import_is_found(tmp_path):
     known = {"asutil.models.loading", "asutil.io.hub", "aslab.runs", "asutil.models"}
     assert list(imported("asutil.io.disk", path, known)) == ["asutil.models.loading", "asutil.io.hub", "aslab.runs"]
     assert folder_of("asutil.models.loading") not in BELOW["asutil.io"] and folder_of("aslab.runs") == "aslab"
+
+
+# ------------------------------------------------------------------ size
+
+# A change that needs more lines raises the number in the same commit, and its message says why.
+LINES = {
+    **{"asutil/*.py": 550, "asutil/heads": 300, "asutil/corpus": 1_350, "asutil/sampling": 1_450, "asutil/inputs": 1_650},
+    **{"asutil/metrics": 1_600, "asutil/io": 1_350, "asutil/data": 2_750, "asutil/models": 2_500, "asutil/training": 950},
+    **{"asutil/tasks": 2_300, "asutil/pydocs": 950, "aslab/*.py": 5_400, "aslab/analysis": 1_500, "aslab/show": 750},
+    **{"book/_ext/*.py": 3_250, "book/_ext/pages": 1_750, "tests": 43_300},
+}
+
+
+def test_no_folder_has_more_lines_than_its_budget():
+    size = runpy.run_path(str(ROOT / "benchmarks" / "size.py"))
+    count = lambda path: path.read_text("utf-8").count("\n")
+    counts = {folder: sum(map(count, paths)) for folder, paths in size["rooms"](ROOT).items()}
+    assert LINES.keys() == counts.keys() - set(size["PROGRAM"]) - {"benchmarks"}
+    assert not {folder: (counts[folder], most) for folder, most in LINES.items() if counts[folder] > most}
