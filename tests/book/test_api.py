@@ -2,15 +2,17 @@
 
 import ast
 import re
+import sys
 from collections import Counter
+from concurrent.futures import ProcessPoolExecutor
 from functools import cached_property
+from multiprocessing import get_context
 from pathlib import Path
 
 import pytest
 import yaml
 from bs4 import BeautifulSoup
 from sphinx.application import Sphinx
-from sphinx.util.docutils import docutils_namespace
 
 from aslab import papers
 
@@ -23,6 +25,14 @@ SMALL = "asutil.losses asutil.data.candidates asutil.data.answers asutil.tasks.r
 @pytest.fixture
 def api(directives):
     return directives("as2_api")
+
+
+def build(source, built, settings):
+    """The status of Sphinx, in a process of its own: autodoc gives the functions that it reads another signature."""
+    sys.path.insert(0, str(ROOT / "book" / "_ext"))
+    app = Sphinx(source, None, built, built / "doctrees", "html", settings, status=None, warningiserror=True, keep_going=True)
+    app.build()
+    return app.statuscode
 
 
 @pytest.fixture(scope="module")
@@ -38,13 +48,10 @@ def page(tmp_path_factory):
     config = yaml.safe_load((ROOT / "book" / "_config.yml").read_text("utf-8"))["sphinx"]["config"]
     own = {name: value for name, value in config.items() if name.startswith(("auto", "python_", "toc_", "add_"))}
     settings = own | {"extensions": ["myst_parser", "as2_api"]}
-    with docutils_namespace(), pytest.MonkeyPatch.context() as patch:
+    built = source / "built"
+    with pytest.MonkeyPatch.context() as patch, ProcessPoolExecutor(1, get_context("spawn")) as process:
         patch.setenv("ASUTIL_PROJECT", str(ROOT))
-        patch.syspath_prepend(ROOT / "book" / "_ext")
-        built = source / "built"
-        app = Sphinx(source, None, built, built / "doctrees", "html", settings, status=None, warningiserror=True, keep_going=True)
-        app.build()
-    assert app.statuscode == 0
+        assert process.submit(build, source, built, settings).result() == 0
     return BeautifulSoup((built / "api" / "page.html").read_text("utf-8"), "html.parser")
 
 
