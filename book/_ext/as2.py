@@ -14,7 +14,6 @@ from pathlib import Path
 
 import as2_backbone  # noqa: F401, for what these register
 import as2_benchmarks  # noqa: F401
-import as2_built  # noqa: F401
 import as2_contexts  # noqa: F401
 import as2_costs  # noqa: F401
 import as2_evidence  # noqa: F401
@@ -23,9 +22,11 @@ import as2_joint  # noqa: F401
 import as2_results  # noqa: F401
 import as2_trust  # noqa: F401
 import as2_vectors  # noqa: F401
+from as2_api import Api, Name, Source, visit_source
 from as2_bootstrap import Bootstrap
+from as2_built import File
 from as2_code import Excerpt
-from as2_deviations import Words, accepted, rated
+from as2_deviations import Accepted, Severity
 from as2_gallery import gallery_page, run_page
 from as2_lessons import LESSONS, with_outputs
 from as2_light import lighten, rank_prose_first
@@ -39,8 +40,8 @@ from pages import believed, blind, choices, figure_claims, in_corpus, leaderboar
 from aslab.gallery import executed
 from aslab.rundir import read_record
 
-DIRECTIVES = {"show": Show, "excerpt": Excerpt, "reorder": Reorder, "bootstrap": Bootstrap}
-ROLES = {"figure": Figure(), "severity": Words(rated), "accepted": Words(accepted)}
+DIRECTIVES = {"show": Show, "api": Api, "excerpt": Excerpt, "reorder": Reorder, "bootstrap": Bootstrap}
+ROLES = {"name": Name(), "src": File(), "figure": Figure(), "severity": Severity(), "accepted": Accepted()}
 
 # ------------------------------------------------------------------ copies
 
@@ -156,7 +157,6 @@ def sources_version() -> int:
 def setup(app):
     sync()
     app.setup_extension("sphinxext.opengraph")
-    app.setup_extension("as2_api")
     app.connect("config-inited", published_at)
     app.connect("source-read", with_site)
     app.connect("source-read", with_outputs)
@@ -169,6 +169,7 @@ def setup(app):
     app.connect("build-finished", sitemap)
     app.connect("build-finished", lighten, priority=900)  # after the theme has written its own files
     app.connect("build-finished", write_figures)
+    app.add_node(Source, html=(visit_source, None))
     app.add_html_math_renderer("mathml", (visit_math, None), (visit_displaymath, None))
     for name, directive in DIRECTIVES.items():
         app.add_directive(f"as2-{name}", directive)

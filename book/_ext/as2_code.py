@@ -1,21 +1,19 @@
-"""The package's own source on a page, read with `ast`, and links to entries of its names."""
+"""The package's own source on a page, read with `ast`: nothing is imported."""
 
 import ast
 import copy
 import difflib
-import re
 import subprocess
 import sys
 import textwrap
 
+from as2_names import addresses, docstring_lines
 from as2_pages import ROOT
 from docutils import nodes
-from sphinx import addnodes
 from sphinx.util.docutils import SphinxDirective
 
 PACKAGES = ("asutil", "aslab")
 COLUMNS = 77
-DEFINITIONS = ast.FunctionDef | ast.ClassDef
 
 
 def find_definition(name: str):
@@ -37,13 +35,6 @@ def find_definition(name: str):
         node = children[part]
     first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
     return path, node, text.split("\n")[first - 1 : node.end_lineno], first
-
-
-def docstring_lines(node) -> set[int]:
-    """The numbers of the lines of all docstrings in a definition, but for one that is all there is of a body."""
-    inner = [one for one in ast.walk(node) if isinstance(one, DEFINITIONS) and ast.get_docstring(one) is not None]
-    parts = [one.body[0] for one in inner if len(one.body) > 1]
-    return {line for part in parts for line in range(part.lineno, part.end_lineno + 1)}
 
 
 def idea(node, lines: list[str], first: int) -> str:
@@ -77,12 +68,6 @@ def _without_types(arguments: ast.arguments) -> str:
     return ast.unparse(bare)
 
 
-def link(name: str, text: str, docname: str) -> addnodes.pending_xref:
-    """Code that leads to the entry of a name; a name without an entry is an error."""
-    target = {"refdomain": "py", "reftype": "obj", "reftarget": name, "refdoc": docname}
-    return addnodes.pending_xref("", nodes.literal("", text), refwarn=True, refexplicit=True, **target)
-
-
 class Excerpt(SphinxDirective):
     """The idea of one function or class of the package, from its source, with its file and line."""
 
@@ -97,7 +82,11 @@ class Excerpt(SphinxDirective):
         text = idea(node, lines, first)
         block = nodes.literal_block(text, text, language="python")
         caption = nodes.paragraph("", "", classes=["as2-source"])
-        public = re.sub(r"\._.*", "", self.arguments[0])  # a private function is part of its module
-        file = path.relative_to(ROOT).as_posix()
-        caption += [link(public, file, self.env.docname), nodes.Text(f", line {first}, here without types and checks")]
+        file = nodes.literal("", path.relative_to(ROOT).as_posix())
+        name = self.arguments[0]
+        while name not in addresses():  # a private function is part of its module
+            name = name.rpartition(".")[0]
+        up = "../" * self.env.docname.count("/")
+        link = nodes.reference("", "", file, refuri=f"{up}{addresses()[name]}", internal=True)
+        caption += [link, nodes.Text(f", line {first}, here without types and checks")]
         return [block, caption]

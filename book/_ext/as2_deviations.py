@@ -1,7 +1,6 @@
 """The page of deviations: how much each one matters, to which papers, and a table of them for each paper."""
 
 import re
-from collections.abc import Callable
 from html import escape
 from typing import NamedTuple
 
@@ -67,10 +66,16 @@ def plain(text: str) -> Html:
     return Html(re.sub(r"[*$`]", "", escape(text)))
 
 
-def rated(text: str) -> Html:
+class Severity(SphinxRole):
     """How much a deviation matters, and the papers that it is about, with links to their pages."""
-    links = ", ".join(f'<a href="papers/{slug}.html">{slug}</a>' for slug in rating(text).papers)
-    return Html(f"{severity(rating(text).severity)} <small>{links}</small>")
+
+    def run(self):
+        try:
+            rated = rating(self.text)
+        except ValueError as error:
+            return [], [self.inliner.reporter.error(f"as2-severity: {error}", line=self.lineno)]
+        links = ", ".join(f'<a href="papers/{slug}.html">{slug}</a>' for slug in rated.papers)
+        return [nodes.raw("", f"{severity(rated.severity)} <small>{links}</small>", format="html")], []
 
 
 def accepted(text: str) -> Html:
@@ -90,19 +95,16 @@ def accepted(text: str) -> Html:
     return Html(f"<small>Accepted as the paper's own, <code>{name}</code> of {notebook}: {told}.</small>")
 
 
-class Words(SphinxRole):
-    """What a function makes of the words of a role; the page is built again where the file of a paper in them changes."""
-
-    def __init__(self, function: Callable[[str], Html]):
-        self.function = function
+class Accepted(SphinxRole):
+    """The values of a setting that count as the paper's own, where there are several."""
 
     def run(self):
         slugs = self.text.partition(": ")[2].split(", ")
         depend(self.env, (ROOT / "experiments" / f"{slug}.yml" for slug in slugs))
         try:
-            return [nodes.raw("", self.function(self.text), format="html")], []
+            return [nodes.raw("", accepted(self.text), format="html")], []
         except ValueError as error:
-            return [], [self.inliner.reporter.error(f"{self.name}: {error}", line=self.lineno)]
+            return [], [self.inliner.reporter.error(f"as2-accepted: {error}", line=self.lineno)]
 
 
 @register("deviations", "", files=["book/deviations.md"])

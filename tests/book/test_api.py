@@ -1,25 +1,17 @@
-"""The pages on the package: every module on one page, signatures, docstrings in their parts, links that lead somewhere, sources."""
+"""The pages on the package: every public name once, signatures as written, links that lead somewhere, docstrings in their parts."""
 
 import ast
 import re
-import sys
 from collections import Counter
-from concurrent.futures import ProcessPoolExecutor
-from functools import cached_property
-from multiprocessing import get_context
+from html import escape
 from pathlib import Path
 
 import pytest
-import yaml
 from bs4 import BeautifulSoup
-from sphinx.application import Sphinx
-
-from aslab import papers
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = ROOT / "book" / "api"
 SHOWN = {path.stem: re.findall(r"^```\{as2-api\} (.*)$", path.read_text("utf-8"), re.MULTILINE) for path in sorted(PAGES.glob("*.md"))}
-SMALL = "asutil.losses asutil.data.candidates asutil.data.answers asutil.tasks.rank aslab.blind aslab.slot_cosines"
 
 
 @pytest.fixture
@@ -27,111 +19,112 @@ def api(directives):
     return directives("as2_api")
 
 
-def build(source, built, settings):
-    """The status of Sphinx, in a process of its own: autodoc gives the functions that it reads another signature."""
-    sys.path.insert(0, str(ROOT / "book" / "_ext"))
-    app = Sphinx(source, None, built, built / "doctrees", "html", settings, status=None, warningiserror=True, keep_going=True)
-    app.build()
-    return app.statuscode
+@pytest.fixture
+def names(directives):
+    return directives("as2_names")
 
 
-@pytest.fixture(scope="module")
-def page(tmp_path_factory):
-    """A page on some modules, built with the settings of the book."""
-    source = tmp_path_factory.mktemp("source")
-    orphan = "---\norphan: true\n---\n"
-    for name in ("index", *(f"papers/{slug}" for slug in papers.papers())):
-        (source / name).parent.mkdir(exist_ok=True)
-        (source / f"{name}.md").write_text(f"{orphan}# {name}")
-    (source / "api").mkdir()
-    (source / "api" / "page.md").write_text(f"{orphan}# Page\n\n{{as2-name}}`asutil.data.Candidate`\n\n```{{as2-api}} {SMALL}\n```\n")
-    config = yaml.safe_load((ROOT / "book" / "_config.yml").read_text("utf-8"))["sphinx"]["config"]
-    own = {name: value for name, value in config.items() if name.startswith(("auto", "python_", "toc_", "add_"))}
-    settings = own | {"extensions": ["myst_parser", "as2_api"]}
-    built = source / "built"
-    with pytest.MonkeyPatch.context() as patch, ProcessPoolExecutor(1, get_context("spawn")) as process:
-        patch.setenv("ASUTIL_PROJECT", str(ROOT))
-        assert process.submit(build, source, built, settings).result() == 0
-    return BeautifulSoup((built / "api" / "page.html").read_text("utf-8"), "html.parser")
+def plain(text, language):
+    return f"<pre>{escape(text)}</pre>"
 
 
-def entry_of(page, name):
-    return page.find("dt", id=name).parent
+def html_of(section):
+    """The HTML of a section and of all in it, in their order."""
+    return "".join(node.get("html") or node.astext() for node in section.findall(lambda one: one.tagname in ("raw", "Source")))
 
 
-def test_every_module_is_on_one_page_and_every_page_in_the_toc(api):
-    listed = [name for lines in SHOWN.values() for line in lines for name in api.modules_of(*line.split())]
-    paths = [path for package in ("asutil", "aslab") for path in (ROOT / package).rglob("*.py")]
-    expected = {api.dotted(path) for path in paths if path.stem not in ("__init__", "__main__", "lazy")}
+def section_of(api, dotted):
+    return BeautifulSoup("".join(html_of(api.module_section(path, plain)) for path in api.modules_of(dotted)), "html.parser")
+
+
+def test_every_module_is_on_one_page_and_every_page_in_the_toc(names):
+    listed = [names.dotted(path) for pages in SHOWN.values() for line in pages for path in names.modules_of(*line.split())]
+    packages = ("asutil", "aslab")
+    paths = [path for package in packages for path in (ROOT / package).rglob("*.py") if path.stem not in ("__init__", "__main__", "lazy")]
+    expected = {".".join(path.relative_to(ROOT).with_suffix("").parts) for path in paths}
     assert set(listed) == expected and not [name for name, count in Counter(listed).items() if count > 1]
     toc = (ROOT / "book" / "_toc.yml").read_text("utf-8")
     index = (ROOT / "book" / "api.md").read_text("utf-8")
     assert all(f"- file: api/{page}\n" in toc and f"](api/{page}.md)" in index for page in SHOWN)
-    with pytest.raises(ValueError, match="no module or package 'asutil.loss'"):
-        api.modules_of("asutil.loss")
 
 
-@pytest.mark.slow
-def test_every_public_definition_of_a_module_has_an_entry(page):
-    entries = {tag["id"] for tag in page.select("dt[id]")}
-    for module in SMALL.split():
-        path = ROOT / f"{module.replace('.', '/')}.py"
+def test_every_public_definition_of_a_module_has_an_address(names):
+    for path in (ROOT / "asutil").rglob("*.py"):
+        module = names.dotted(path)
         for node in ast.parse(path.read_text("utf-8")).body:
-            if isinstance(node, ast.FunctionDef | ast.ClassDef):
-                public = not node.name.startswith("_") and node.name not in ("main", "command")
-                assert (f"{module}.{node.name}" in entries) == public, (module, node.name)
+            if isinstance(node, ast.FunctionDef | ast.ClassDef) and path.stem not in ("__init__", "__main__", "lazy"):
+                public = not node.name.startswith("_") and node.name != "main"
+                assert (f"{module}.{node.name}" in names.addresses()) == public, (module, node.name)
 
 
-def test_fields_and_private_names_have_no_entry_but_properties_do(api):
-    thing = cached_property(lambda self: 1)
-    assert api.skip(None, "class", "first", thing, False, None) is None and api.skip(None, "class", "_first", thing, False, None)
-    assert api.skip(None, "class", "first", property(), False, None) is None and api.skip(None, "class", "first", 1, False, None)
+def test_a_package_passes_on_names_that_are_described(names):
+    assert names.addresses()["asutil.load_ranker"] == names.addresses()["asutil.tasks.rankers.load_ranker"]
+    assert names.addresses()["asutil.metrics.ranking"].endswith("api/metrics.html#asutil.metrics.rankings.ranking")
+    assert names.addresses()["asutil.tasks.Vectors"].endswith("#asutil.tasks.vector_search.Vectors")
 
 
-def test_links_lead_to_entries_and_to_pages(page):
-    ids = {tag["id"] for tag in page.select("[id]")}
-    for link in page.select("a.reference.internal"):
-        address, _, anchor = link["href"].partition("#")
-        assert anchor in ids if not address else address.startswith(("../papers/", "../index.html", "../genindex.html")), link
+@pytest.mark.parametrize("page", SHOWN)
+def test_links_lead_to_entries_and_pages_are_not_too_large(api, page):
+    ids, size = set(), 0
+    shown = [node for line in SHOWN[page] for path in api.modules_of(*line.split()) for node in [api.module_section(path, plain)]]
+    for node in shown:
+        for section in node.findall(lambda one: one.tagname == "section"):
+            ids |= set(section["ids"])
+        html = html_of(node)
+        size += len(html)
+        found = BeautifulSoup(html, "html.parser")
+        ids |= {tag["id"] for tag in found.select("[id]")}
+        for link in found.select("a"):
+            path, _, anchor = link["href"].removeprefix("../").partition("#")
+            source = ROOT / "book" / path.replace(".html", ".md")
+            assert source.is_file(), link
+            assert not path.startswith("api/") or f"{path}#{anchor}" in api.addresses().values(), link
+    assert {name.rpartition("#")[2] for name in api.addresses().values() if name.startswith(f"api/{page}.html")} == ids
+    assert size < 500_000
 
 
-def test_an_entry_has_signature_formula_shapes_errors_example_and_source(page):
-    entry = entry_of(page, "asutil.losses.siamese")
-    assert re.sub(r"\s+", "", entry.dt.text) == "siamese(logits:Tensor,labels:Tensor,total:int|None=None,)→Tensor¶"
-    assert entry.select_one(".as2-formula").text.startswith("L = -(1 / total) sum_i y_i log s(logits_i)")
-    labels = [term.text for term in entry.select("dl.field-list > dt")]
-    assert labels == ["Paper:", "Shapes:", "Arguments:", "Errors:", "Deviation:", "Example:"]
+def test_an_entry_has_signature_formula_shapes_errors_example_and_source(api):
+    page = section_of(api, "asutil.losses")
+    entry = next(one for one in page.select(".as2-api") if one.pre.text.startswith("siamese("))
+    parameters = "logits: torch.Tensor,\n    labels: torch.Tensor,\n    total: int | None = None"
+    assert entry.pre.text == f"siamese(\n    {parameters},\n) -> torch.Tensor"
+    assert entry.select_one("pre.as2-formula").text.startswith("L = -(1 / total) sum_i y_i log s(logits_i)")
+    assert [term.text for term in entry.select("dt")] == ["Paper", "Shapes", "Arguments", "Errors", "Deviation", "Example"]
     assert entry.find("a", href="../deviations.html#d-24") and entry.find("a", href="../papers/asbert.html")
-    assert entry.select("dl.field-list > dd")[-1].text.lstrip().startswith(">>> siamese(")
+    assert entry.select("dd")[-1].text.startswith(">>> siamese(")
     source = (ROOT / "asutil" / "losses.py").read_text("utf-8").split("\n")
     line = next(number for number, text in enumerate(source, 1) if text.startswith("def siamese("))
-    assert entry.details.summary.text == f"Source: asutil/losses.py, line {line}"
-    assert "def siamese(" in entry.details.text and "The siamese network's loss" not in entry.details.text
+    details = entry.find_next_sibling(class_="as2-api").details
+    assert details.summary.text == f"Source: asutil/losses.py, line {line}"
+    assert "def siamese(" in details.text and "The siamese network's loss" not in details.text
 
 
-def test_a_class_has_its_fields_with_their_comments_and_its_methods(page):
-    entry = entry_of(page, "asutil.data.candidates.Candidate")
-    assert re.search(r"before: *str *\| *None", entry.dt.text) and "the sentence before it in its document" in entry.text
-    method = entry_of(page, "asutil.tasks.rank.BaseRanker.rank")
-    assert method.dt.text.lstrip().startswith("rank(") and "self" not in method.dt.text
+def test_a_class_has_its_fields_with_their_comments_and_its_methods(api):
+    page = section_of(api, "asutil.data.candidates")
+    entry = next(one for one in page.select(".as2-api") if one.pre.text.startswith("Candidate("))
+    assert "before: str | None" in entry.pre.text and "the sentence before it in its document" in entry.dl.text
+    ranker = section_of(api, "asutil.tasks.rank").find(id="asutil.tasks.rank.BaseRanker.rank")
+    assert ranker.pre.text.startswith("rank(\n    question: str | list[str],\n") and "self" not in ranker.pre.text
 
 
-def test_what_a_package_passes_on_leads_to_where_it_is_defined(page):
-    names = {link.text: link["href"] for link in page.select("table.autosummary td:first-child a")}
-    assert names["asutil.data.Candidate"] == "#asutil.data.candidates.Candidate" and len(names) > 2
-    assert page.p.a["href"] == "#asutil.data.candidates.Candidate"
+def test_names_in_a_docstring_lead_to_their_entries_but_parameters_do_not(names):
+    inside = names.Place("asutil.losses", "triplet", ("draws",))
+    assert names.address("triplet_kinds", inside) == "api/losses.html#asutil.losses.triplet_kinds"
+    assert names.address("calibration.fit", names.Place("asutil.tasks.rank", "BaseRanker")).endswith("#asutil.metrics.calibration.fit")
+    assert names.address("Comparison", inside).endswith("#asutil.metrics.significance.Comparison")
+    assert names.address("draws", inside) is None and names.address("x + 1", inside) is None
+    assert names.linked("`<b>` and `triplet`", inside) == "<code>&lt;b&gt;</code> and <code>triplet</code>"
 
 
-def test_names_in_a_docstring_lead_to_their_entries_but_parameters_do_not(api):
-    words = api.marked(r"`<b>` and `draws` of a*b, D-24, asbert, papers/asbert \n", ("draws",)).replace(r"\ ", "")
-    assert words == (
-        r":py:obj:`<b>` and ``draws`` of a\*b, `D-24 <../deviations.html#d-24>`__, :doc:`asbert </papers/asbert>`, papers/asbert \\n"
-    )
-    assert api.defined("asutil.metrics.ranking") == "asutil.metrics.rankings.ranking"
-    assert api.defined("asutil.load_ranker") == "asutil.tasks.rankers.load_ranker" and api.defined("asutil.nothing") == "asutil.nothing"
+def test_a_module_names_the_commands_that_it_declares(api):
+    told = lambda name: [line.code.text for line in section_of(api, name).find_all("p") if line.text.startswith("Also a command")]
+    assert told("aslab.blind") == ["asutil blind --help"] and told("aslab.vector_commands") == [
+        "asutil vectors embed --help",
+        "asutil vectors search --help",
+    ]
+    assert told("aslab.commands") == [] and told("aslab.slot_cosines") == ["asutil slots --help"]
 
 
-def test_a_module_names_the_commands_that_it_declares(page):
-    told = lambda name: [line.code.text for line in page.find(id=f"module-{name}").find_all("p") if line.text.startswith("Also a command")]
-    assert told("aslab.blind") == ["asutil blind --help"] and told("aslab.slot_cosines") == ["asutil slots --help"]
-    assert told("asutil.losses") == []
+def test_an_unknown_module_is_refused(names):
+    with pytest.raises(ValueError, match=r"no module or package 'asutil\.looses'"):
+        names.modules_of("asutil.looses")

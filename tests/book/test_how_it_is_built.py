@@ -61,13 +61,12 @@ def test_every_named_file_exists():
         assert (ROOT / "book" / path).is_file(), path
 
 
-def test_files_and_folders_of_the_packages_lead_to_their_first_module(directives):
-    module_of = directives("as2_api").module_of
-    assert module_of(ROOT / "asutil" / "heads" / "ie_k.py") == "asutil.heads.ie_k"
-    assert module_of(ROOT / "asutil" / "heads") == "asutil.heads.ae_1"
-    assert module_of(ROOT / "asutil" / "losses.py") == "asutil.losses"
+def test_files_and_folders_of_the_packages_lead_to_their_first_module(page):
+    assert page.described_at(ROOT / "asutil" / "heads" / "ie_k.py") == "api/models.html#asutil.heads.ie_k"
+    assert page.described_at(ROOT / "asutil" / "heads") == "api/models.html#asutil.heads.ae_1"
+    assert page.described_at(ROOT / "asutil" / "losses.py") == "api/losses.html#asutil.losses"
     others = ("aslab/budgets.yml", "tests/book", "asutil/heads/__init__.py", "experiments/asbert.yml", "LICENSE")
-    assert not any(module_of(ROOT / name) for name in others)
+    assert not any(page.described_at(ROOT / name) for name in others)
 
 
 def test_every_paper_has_five_files_to_read():
