@@ -14,6 +14,7 @@ from asutil.io import checkpoints
 from tests.trust import gradients
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", gradients.LOSSES)
 def test_a_loss_equals_a_slow_loop_in_64_bits_and_its_gradient_finite_differences(name):
     with checkpoints.seeded(0):

@@ -71,6 +71,7 @@ CHANGES = {
 }
 
 
+@pytest.mark.slow
 @NEEDS_MAKE
 @pytest.mark.parametrize("place", ["file", "inner/file"])
 @pytest.mark.parametrize("folder", FOLDERS)

@@ -97,6 +97,7 @@ def test_the_sample_is_the_split_that_the_records_are_about(committed):
     assert all(set(sample.split(" and ")) <= measured for (_, sample), measured in samples.items())
 
 
+@pytest.mark.slow
 def test_one_seed_borrows_its_variance_from_rows_with_the_same_questions(tmp_path):
     """Those that have no dev questions lend for test alone; without any there is a reason."""
     on_dev = {"per_question_dev": values(0.5, questions=24)}

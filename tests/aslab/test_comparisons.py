@@ -161,6 +161,7 @@ HEADS = {  # how a row was made -> whether it keeps the head of its pre-training
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("first", "second"), itertools.product(HEADS, repeat=2))
 def test_a_head_that_one_row_alone_keeps_is_told(tmp_path, first, second):
     for row, name in zip(ROWS, (first, second)):

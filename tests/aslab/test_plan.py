@@ -207,6 +207,7 @@ def test_a_search_comes_first_and_its_best_on_dev_is_what_the_seeds_get(tmp_path
     assert [(job.seed, job.parameters["epochs"], job.parameters["peak_lr"]) for job in seeds] == [(s, 1, 2e-5) for s in (0, 1, 2)]
 
 
+@pytest.mark.slow
 def test_searches_are_named_and_hold_their_tries():
     jobs, searches = plans.jobs_and_searches("sentence_objectives", "paper", FOLDER)
     assert jobs == plans.jobs("sentence_objectives", "paper", folder=FOLDER)
@@ -448,6 +449,7 @@ def test_a_record_from_before_a_parameter_came_is_still_its_rows(tmp_path):
     assert not len(records.records("sentence_objectives", tmp_path / "none", tmp_path / "other", FOLDER))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("pretrain", "finetune", "expected"),
     [

@@ -146,6 +146,7 @@ def test_another_run_with_equal_settings_is_kept_as_a_repeat(project, published)
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "kept"),
     [

@@ -147,6 +147,7 @@ def test_a_model_of_the_readers_goes_into_a_record(config, tokenizer, bert_token
     assert "standard deviation 0.5" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_a_joint_run_is_measured_as_it_was_made(tokenizer, tmp_path):
     made = joint.shape(True, "ae_k", 3, 48, "linear", "skipping", pooling="mean")
     folder = loading.start_from("tiny", tokenizer, 48, seed=2, joint=made).save(tmp_path / "model")
@@ -163,6 +164,7 @@ def test_notebooks_look_before_they_train_and_record_it(name):
     assert places == sorted(places) and "run.finish(" in code[places[2]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("positions", "slot_tokens"), [(70, 11), (258, 42), (420, 64)])
 def test_slots_are_as_long_as_the_positions_of_the_model_allow(tokenizer, tmp_path, positions, slot_tokens):
     size = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 64}

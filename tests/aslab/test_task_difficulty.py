@@ -154,6 +154,7 @@ def by_hand(sampler, size):
     return list(found.values())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("objective", "each"), [("ssp", 5), ("all", 5), ("context_all", 5), ("nsp", 2), ("sop", 2), ("mspp", 5)])
 def test_auc_and_rank_1_are_those_of_a_loop_over_groups(corpus, objective, each):
     sampler = sampling.Sampler(corpus, objective, max_tokens=6 * 20 if objective == "mspp" else 60)
@@ -267,6 +268,7 @@ def pretrained(folder, source, objective, **given):
     return str(run), validation, index
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("objective", "given"),
     [

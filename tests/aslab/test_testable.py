@@ -71,6 +71,7 @@ def test_a_baseline_is_above_its_own_untrained_encoder(tmp_path, zero_shot, budg
     assert reason(found(tmp_path)) == told
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("weights", "of_untrained", "level"),
     [
@@ -229,6 +230,7 @@ def test_rows_of_masked_language_modelling_alone_are_not_testable_at_budget_smal
     assert not declared & set(DATA["budgets"]["small"]["rows"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reasons", [{"smal": "x"}, {"small": ""}, "x"])
 def test_a_reason_that_is_none_is_refused(tmp_path, reasons):
     with pytest.raises(ValueError, match="row roberta_base: not_testable"):

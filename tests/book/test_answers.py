@@ -207,6 +207,7 @@ def test_how_many_questions_and_how_many_docstrings_there_are():
     assert pooled.groupby("dataset").questions.unique().map(list).to_dict() == {"pydocs": [480], "trecqa": [137], "wikiqa": [359]}
 
 
+@pytest.mark.slow
 def test_dev_shows_two_fifths_of_a_public_difference():
     """The slope through zero over all claims of the papers with pre-training that were tested on both by MAP."""
     pairs = []
@@ -229,6 +230,7 @@ def test_shuffled_labels_bring_a_third_of_the_gain_of_sp():
     assert 0.28 < gain["roberta_sp_shuffled"] / gain["roberta_sp"] < 0.38
 
 
+@pytest.mark.slow
 def test_drawing_docstrings_instead_of_questions_keeps_what_is_supported_or_suggestive_above_zero():
     """The paragraph of *Significance* on pydocs; the name of a question begins with its docstring: module.function:parameter."""
     page, draw, seen = (ROOT / "book" / "significance.md").read_text("utf-8"), np.random.default_rng(0), 0

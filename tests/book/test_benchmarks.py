@@ -361,6 +361,7 @@ def test_time_inside_the_model_is_that_between_its_marks(slow, monkeypatch):
     assert passes.seconds() == (1 - 0) + (9 - 4) and passes.seconds() == 0
 
 
+@pytest.mark.slow
 def test_the_script_measures_all_ways_and_the_page_draws_them(slow, keeping, asked_folder, monkeypatch, capsys, tmp_path):
     import as2_benchmarks
 

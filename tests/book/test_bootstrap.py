@@ -67,6 +67,7 @@ def test_power_is_the_share_of_made_up_test_sets_whose_bootstrap_leaves_out_zero
     assert bootstrap.power(questions, gain) == pytest.approx(np.mean(np.array(signs) != 0), abs=0.07)
 
 
+@pytest.mark.slow
 @needs_chromium
 def test_the_script_computes_what_the_extension_and_the_package_compute(tmp_path, bootstrap):
     settings = [(questions, gain) for questions in bootstrap.QUESTIONS[:9] for gain in (0, 0.015, 0.05, 0.1)]
@@ -84,6 +85,7 @@ def test_the_script_computes_what_the_extension_and_the_package_compute(tmp_path
         assert interval == pytest.approx(100 * np.array(expected), abs=100 / questions + 0.1)
 
 
+@pytest.mark.slow
 @needs_chromium
 def test_sliders_and_the_button_draw_other_test_sets(tmp_path, bootstrap):
     steps = """

@@ -61,6 +61,7 @@ def test_twice_the_steps_are_twice_the_tokens(steps, batch, length):
     assert twice[:2] == (2 * once[0], 2 * once[1])
 
 
+@pytest.mark.slow
 def test_every_paper_is_counted_and_searches_with_their_seeds(tables):
     for paper, lines in tables.items():
         planned = plan.jobs(paper, "paper", folder_for=costs.planned_folder)

@@ -52,6 +52,7 @@ def with_dev(folder):
 # ------------------------------------------------------------------ claims
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("ours", "base", "word"),
     [
@@ -173,6 +174,7 @@ def directions(lines, folder=FOLDER):
     return claim[-1], tests[-1], *word
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("more", "reason"), [({}, ""), ({"figures": SLOTS}, REASON)])
 def test_a_reason_is_in_every_table_in_place_of_a_direction(tmp_path, more, reason):
     lines = compared(tmp_path, **more)
@@ -187,6 +189,7 @@ def test_a_reason_is_in_every_table_in_place_of_a_direction(tmp_path, more, reas
     assert ("†" in figure, "‡" in figure) == (not reason, not reason)  # marks compare, too
 
 
+@pytest.mark.slow
 def test_a_declared_reason_is_shown_without_runs(tmp_path):
     nothing, folder = found(tmp_path), declaring(tmp_path, {"small": "it is <not> there"})
     said = "not testable hereRoBERTa-Base: it is <not> there"

@@ -84,6 +84,7 @@ def test_an_inconclusive_claim_names_the_smallest_effect_that_would_be_seen(tmp_
         assert float(power) > (high - low) / 2, "an effect at the border of the interval is seen in half of the samples"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kept", "note"),
     [((True, None), "row A alone keeps the head"), ((None, True), "row B alone keeps the head"), ((True, True), ""), ((None, None), "")],
@@ -133,6 +134,7 @@ def headline(committed: pd.DataFrame) -> dict[str, pd.DataFrame]:
     return lines
 
 
+@pytest.mark.slow
 def test_the_table_has_every_headline_claim_with_its_verdict(committed):
     every, shown, title = headline(committed), {}, None
     for line in cells(findings.headline_table())[1:]:
@@ -206,6 +208,7 @@ def test_the_plot_of_a_paper_has_the_printed_difference_and_both_of_ours(results
     assert drawn(figure) == pytest.approx(sorted(100 * pair.difference for pair in points.pair))
 
 
+@pytest.mark.slow
 def test_the_overview_has_the_headline_claims_that_were_tested(committed):
     tested = pd.concat([lines[lines.p_holm != ""] for lines in headline(committed).values()])
     expected = [float(value) for column in ("difference", "printed") for value in tested[column] if value]
@@ -244,6 +247,7 @@ def test_rows_that_are_not_told_from_the_best_are_tied_with_it(results):
 # ------------------------------------------------------------------ figures on pages
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "shown"),
     [

@@ -21,12 +21,14 @@ def page(directives):
 # ------------------------------------------------------------------ the table
 
 
+@pytest.mark.slow
 def test_every_folder_with_code_is_a_line(page):
     expected = {"asutil/draws", "asutil/losses", "asutil/registry", "aslab", "aslab/analysis", "aslab/show", "book/_ext", "book/_ext/pages"}
     expected |= {f"asutil/{path.parent.name}" for path in (ROOT / "asutil").glob("*/__init__.py")}
     assert set(page.folders()) == expected
 
 
+@pytest.mark.slow
 def test_imports_are_those_that_the_test_of_directions_reads(page):
     known = directions.files()
     found = {name: set(directions.imported(name, path, known)) for name, path in known.items()}
@@ -42,6 +44,7 @@ def test_imports_are_those_that_the_test_of_directions_reads(page):
         assert edges[folder.replace(".", "/")] == {target.replace(".", "/") for target in targets}
 
 
+@pytest.mark.slow
 def test_every_folder_stands_above_those_that_it_imports(page):
     edges, html = page.folders(), page.folder_table()
     names = re.findall(r'<th scope="row"><code class="as2-folder">([^<]+)</code>', html)

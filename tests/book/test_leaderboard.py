@@ -173,6 +173,7 @@ def test_a_classifier_that_sees_only_candidates_is_no_worse_than_bm25_on_wikiqa(
     assert bag > record["baselines"]["bm25"]["map"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dataset", ["wikiqa", "trecqa"])
 def test_what_the_page_of_rankers_says_of_triplets(dataset):
     every = leaderboard.entries(dataset)

@@ -82,6 +82,7 @@ def missing_runs(chain: str) -> list[str]:
     return missing
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("paper", papers.papers())
 def test_the_commands_of_committed_rows_start_from_nothing(page, paper):
     """A run that a command starts from is made by a command above it; the run of the last command is the row's."""

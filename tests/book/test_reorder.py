@@ -61,6 +61,7 @@ def of(labels) -> list[float]:
     return metrics.ranking([0] * len(labels), labels, [-rank for rank in range(len(labels))]).per_question.iloc[0][list(NAMES)].to_list()
 
 
+@pytest.mark.slow
 @needs_chromium
 def test_the_script_computes_what_the_package_computes(tmp_path):
     draw = random.Random(0)

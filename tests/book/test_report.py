@@ -219,6 +219,7 @@ def test_the_order_of_examples_stands_in_a_table_of_our_own_with_chance_below(tm
 # ------------------------------------------------------------------ marks
 
 
+@pytest.mark.slow
 def test_marks_of_printed_cells_equal_scipy(results):
     """Every printed cell of every table with a baseline: underlined and marked exactly where scipy's t test says so."""
     data, marked = papers.read(PAPER, FOLDER), []
@@ -274,6 +275,7 @@ def test_marks_of_our_runs_equal_scipy(tmp_path):
         assert "<u>80.0" not in html
 
 
+@pytest.mark.slow
 def test_a_changed_record_changes_its_table_alone(results):
     before = {name: results_table(PAPER, name, found(results), folder=FOLDER) for name in ("table_1", "table_3")}
     again = {name: results_table(PAPER, name, found(results), folder=FOLDER) for name in ("table_1", "table_3")}
@@ -409,6 +411,7 @@ def test_accuracy_bars_show_each_model_beside_its_majority_class():
     assert [label.get_text() for label in axis.get_yticklabels()] == ["one, ssp", "two, nsp"]
 
 
+@pytest.mark.slow
 def test_local_runs_are_marked_and_are_sources(machine):
     local = records.records(PAPER, machine / "none", machine, FOLDER)
     local["budget"] = "small"

@@ -17,6 +17,7 @@ def snakemake_lines():
             yield pytest.param(arguments, id=f"{path.parent.name}/{path.name}: {line[-50:]}")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arguments", snakemake_lines())
 def test_snakemake_reads_its_lines_as_they_are_meant(arguments):
     """Options that take several values would take a target that follows them, too."""

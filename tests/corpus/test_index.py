@@ -147,6 +147,7 @@ def held_out(built):
 FORMS = {"usual": {}, "shards": {"workers": 3}, "tokens": {}, "text": {}, "longer sentences": {"min_sentence_chars": 60}}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS)
 def test_held_out_documents_are_those_whose_own_hash_is_low(tokenizer, tmp_path, monkeypatch, form):
     """So a document is held out in every corpus that has it, whatever else is there, in any order, and however it is cut and tokenised."""

@@ -267,6 +267,7 @@ def test_pydocs_questions_can_be_answered_and_missed(pydocs):
         assert split.report["dropped"].keys() == {"no positive", "only positives"}
 
 
+@pytest.mark.slow
 def test_a_question_of_pydocs_by_hand(pydocs):
     """Known from numpy itself: eigh documents UPLO with its own sentences."""
     import numpy.linalg

@@ -62,6 +62,7 @@ def test_all_questions_of_a_text_are_in_one_split(tmp_path, caplog, texts, each,
         load_answers(written(tmp_path / "two.jsonl", two))
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(sizes=st.lists(st.sampled_from([1, 1, 1, 2, 5, 40]), min_size=3, max_size=40))
 def test_no_split_is_empty_and_dev_and_test_are_a_tenth_at_most_or_one_text(tmp_path_factory, sizes):
@@ -175,6 +176,7 @@ def test_what_pandas_writes_is_read_as_it_was_labels_too_that_are_true_or_false(
         assert form.startswith(".tsv") and any("\t" in text and "\n" in text for pair in texts for text in pair)
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(texts=st.lists(st.text(st.sampled_from('a" x'), min_size=1).filter(str.strip), min_size=2, max_size=9))
 def test_lone_quotes_of_a_tsv_are_characters(tmp_path_factory, texts):

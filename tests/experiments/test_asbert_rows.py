@@ -262,6 +262,7 @@ def test_other_papers_have_no_dev_columns():
         assert records._columns(data, "wikiqa", {"metrics": {"dev": {}, "test": {}}}) == ["wikiqa"]
 
 
+@pytest.mark.slow
 def test_tables_of_both_sides(tmp_path):
     made(tmp_path, "small", {"mean_bert": 0.4, "cls_bert": 0.5, "siamese_bert": 0.6})
     lines = found(tmp_path)

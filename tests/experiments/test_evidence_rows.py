@@ -372,6 +372,7 @@ def test_nothing_else_is_a_line(tmp_path):
     assert len(found(tmp_path)) == 0
 
 
+@pytest.mark.slow
 def test_a_searched_row_at_the_papers_settings_is_not_published(tmp_path):
     """Tries are no lines but the best one, which is the run of seed 0; nothing that was printed can be compared with."""
     planned = lambda: made_up.plan(PAPER, "paper", ["longformer_base_contrast"], folder=tmp_path / "runs")
@@ -408,6 +409,7 @@ def test_questions_without_evidence_are_left_out_of_nearness_alone(tmp_path):
     assert comparisons.over_questions(pair, *rows, "accuracy") is None
 
 
+@pytest.mark.slow
 def test_published_runs_are_read_back(tmp_path):
     levels = {"longformer_base": 0.25, "longformer_base_contrast": 0.75, "led_base": 0.5}
     made(tmp_path, "small", levels, [0, 1])
@@ -457,6 +459,7 @@ def spread(values):
     return f"{points.mean():.1f} ± {points.std(ddof=1):.1f}"
 
 
+@pytest.mark.slow
 def test_tables_show_means_of_seeds(tmp_path):
     levels = {"longformer_base": 0.25, "longformer_base_shared": 0.5, "longformer_base_contrast": 0.75}
     made(tmp_path, "gpu", levels, [0, 1, 2])
@@ -479,6 +482,7 @@ def test_tables_show_means_of_seeds(tmp_path):
     assert "‡" in shown[1] and "‡" not in shown[0]  # the baseline row has none
 
 
+@pytest.mark.slow
 def test_claims_are_compared_question_by_question(tmp_path):
     levels = {"longformer_base": 0.25, "longformer_base_contrast": 0.75, "longformer_base_cosine": 0.25, "longformer_base_dot": 1.0}
     made(tmp_path, "gpu", levels | {"longformer_base_shared": 0.25}, [0, 1])

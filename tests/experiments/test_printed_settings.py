@@ -66,6 +66,7 @@ PRINTED = [  # paper, notebook, the runs by their settings (and backbone), the p
 OTHERS = {f"joint_roberta_base_{head}_k_{peak}": {"peak_lr", "warmup_steps"} for head in ("ie", "ae") for peak in ("1e_5", "5e_6")}
 
 
+@pytest.mark.slow
 def test_every_run_at_budget_paper_has_what_its_paper_prints():
     checked, used = Counter(), set()
     for paper in papers.papers():

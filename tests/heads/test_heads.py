@@ -19,11 +19,13 @@ def made_up(seed, types=3, count=6, size=4, evidence=2):
     return *vectors, mask, torch.rand(types, generator=generator, dtype=torch.float64) + 0.2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", gradients.HEADS)
 def test_value_and_gradient_are_those_of_a_slow_loop_and_of_finite_differences(name):
     assert gradients.check_one(name)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("similarity", ["cosine", "dot"])
 @pytest.mark.parametrize("wrong_types", [True, False])
 @pytest.mark.parametrize(("other", "reduction"), [("exclude", "mean"), ("include", "mean"), ("exclude", "log_sum")])

@@ -103,6 +103,7 @@ def loss_and_gradients(model, ragged, labels, masked, layout, tokens):
 # ------------------------------------------------------------------ the same as padded
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("types", [False, True], ids=["no types", "types"])
 @pytest.mark.parametrize("name", CONFIGS)
 def test_packed_ordered_and_padded_have_the_same_loss_and_gradients(name, types):
@@ -123,6 +124,7 @@ def assert_layouts_agree(model, batch, expected, tokens, **tolerance):
             torch.testing.assert_close(found[parameter], expected[1][parameter], **tolerance, msg=f"{layout} {most} {parameter}")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("positions", ["absolute", "skipping"])
 @pytest.mark.parametrize("name", ["roberta", "bert", "electra"])
 def test_joint_examples_have_the_same_loss_and_gradients_in_every_layout(name, positions):

@@ -186,6 +186,7 @@ class Lazy(Sequence):
         return Question(f"q{n}", asked, tuple(Candidate(f"q{n}-{k}", texts[k], k % 2, *near) for k, near in enumerate(around)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("context", "size"), [(False, 17), (True, 25)])
 def test_pairs_take_seventeen_bytes_and_two_a_token(bert_tokenizer, monkeypatch, context, size):
     monkeypatch.setattr(input_pairs, "WINDOW", 1 << 10)

@@ -169,6 +169,7 @@ with disk.whole_folder(folder) as part:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ["exchange", "two renames"])
 def test_a_folder_is_the_old_or_the_new_one_whenever_its_writer_is_killed(tmp_path, way):
     """The writer is killed before each of its renames and removals in turn, until it ends by itself."""

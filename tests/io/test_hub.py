@@ -130,6 +130,7 @@ def test_a_lost_network_is_named_in_the_middle_of_a_stream(monkeypatch):
         next(read)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("read", [tables.read_table, lambda path: list(sources.documents(path))], ids=["questions", "documents"])
 def test_a_pickle_as_data_is_refused_and_the_conversion_that_is_named_works(tmp_path, read):
     path = tmp_path / "my data.pkl"

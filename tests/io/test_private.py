@@ -34,6 +34,7 @@ def private_names(source: str) -> list[str]:
     return taken
 
 
+@pytest.mark.slow
 def test_no_other_module_uses_a_private_name_of_another_package():
     made_up = "import torch\nfrom a.b import _c\nfrom asutil.x import _y\nconfig._attn_implementation\ntorch._dynamo\nself._own\n"
     assert private_names(made_up) == ["_c", "_attn_implementation", "_dynamo"]

@@ -35,6 +35,7 @@ def saved(folder, kind: str, vocabulary: int = 99, make: str = "AutoModel", **mo
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ARCHITECTURES)
 def test_whole_models_are_accepted(tmp_path, kind):
     made = 0

@@ -80,6 +80,7 @@ def test_ranks_are_those_of_the_projects_own_rule_for_ties(tmp_path, steps):
     assert {q: pytest.approx(list(map(float, v))) for q, v in values.items()} == {q: ours.loc[q].tolist() for q in ours.index}
 
 
+@pytest.mark.slow
 @given(st.lists(st.floats(width=32, allow_nan=False, allow_infinity=False), min_size=1, max_size=20))
 def test_scores_are_read_back_as_the_same_floats(tmp_path_factory, scores):
     folder = tmp_path_factory.mktemp("run")
@@ -122,6 +123,7 @@ def test_only_a_finished_run_with_scores_is_exported(tmp_path):
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.slow
 def test_the_command(tmp_path):
     def command(*given):
         return subprocess.run([sys.executable, "-m", "asutil", "trec", *map(str, given)], capture_output=True, text=True, check=False)

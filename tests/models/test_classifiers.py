@@ -54,6 +54,7 @@ def exchanged(folder, place, tokenizer):
     return place
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_cross_encoder_keeps_its_meaning_as_a_ranker_and_in_training(tmp_path, kind, tokenizer, bert_tokenizer):
     """One logit, two, and two in the other order: the same scores by a plain loop, as a ranker, as a start and after an export."""

@@ -154,6 +154,7 @@ def test_every_type_is_read_where_it_stands(name, layout):
 # ------------------------------------------------------------------ the same in every layout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("members", [1, 3])
 @pytest.mark.parametrize("name", ["roberta", "bert", "electra", "electra with its generator"])
 def test_packed_ordered_and_padded_have_the_same_loss_and_gradients(name, members, monkeypatch):
@@ -383,6 +384,7 @@ def test_contexts_that_do_not_fit_are_refused(ranker, tokenizer):
     assert ranker.score(known, progress=False).score.tolist() == pytest.approx(slow_scores(ranker, bare), abs=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("side", ["before", "after"])
 def test_another_context_is_scored_again(ranker, tokenizer, tmp_path, side, monkeypatch):
     monkeypatch.setattr(rank, "WINDOW", 4)

@@ -318,6 +318,7 @@ def test_a_stopped_run_ends_in_the_same_bytes(corpus, tokenizer, tmp_path, layou
     assert shared(kept) == [True] * 4
 
 
+@pytest.mark.slow
 def test_the_weight_of_detection_changes_the_run(corpus, tokenizer, tmp_path):
     usual, _ = train(tokenizer, tmp_path / "a", batches_of(corpus, "ordered", 2))
     other, result = train(tokenizer, tmp_path / "b", batches_of(corpus, "ordered", 2), detection_weight=5.0)

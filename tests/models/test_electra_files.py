@@ -101,6 +101,7 @@ def test_a_pair_of_the_hub_is_found_by_the_discriminators_name(mirrored):
     assert template.has_types and model.takes_types and model.generator_takes_types
 
 
+@pytest.mark.slow
 def test_a_named_generator_is_taken(mirrored, saved, tokenizer):
     own, folder = saved
     other = electra.tiny(tokenizer, seed=3)

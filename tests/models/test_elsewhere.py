@@ -103,6 +103,7 @@ def test_absent_damaged_and_ambiguous_weights_are_refused(tmp_path):
         InferSent(tmp_path, 0)
 
 
+@pytest.mark.slow
 def test_a_pickle_is_refused_and_the_conversion_that_is_named_works(tmp_path):
     _, lstm = infersent(tmp_path)
     (tmp_path / "infersent2.safetensors").unlink()
@@ -134,6 +135,7 @@ def both(tmp_path_factory):
     return loaded(words), InferSent(folder, 16, folder / "cache")
 
 
+@pytest.mark.slow
 @given(st.lists(st.lists(st.sampled_from([*VOCABULARY, "unknown"]), max_size=20).map(" ".join), max_size=8), st.randoms())
 def test_rows_follow_their_texts(both, texts, draw):
     order = draw.sample(range(len(texts)), len(texts))
@@ -183,6 +185,7 @@ def embedder(folder, pooling="mean", max_tokens=24):
     return embedding.start_from(folder, tokenizers.load_tokenizer(folder), settings)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pooling", embedding.POOLINGS)
 def test_a_saved_embedder_gives_the_same_vectors_in_sentence_transformers(bert, tmp_path, pooling):
     library = pytest.importorskip("sentence_transformers")

@@ -122,6 +122,7 @@ def test_a_tokenizer_without_a_class_token(tmp_path):
         embedder.start_from(tmp_path, tokenizer, settings_of(pooling="cls"))
 
 
+@pytest.mark.slow
 @given(seed=st.integers(0, 99), longest=st.integers(2, 40))
 def test_a_vector_does_not_depend_on_its_neighbours(model, seed, longest):
     texts = texts_of(9, seed, longest)
@@ -275,6 +276,7 @@ def test_the_zero_shot_line_is_the_cosine_of_the_backbone_as_it_is(folder):
     np.testing.assert_allclose(scores["score"], by_cosine(folder, asked()), atol=1e-6)
 
 
+@pytest.mark.slow
 def test_the_notebook_takes_it_from_the_backbone_that_the_chain_began_with(folder, tmp_path):
     """The cell of `finetune`, as it is stored, for a run that starts from a run that started from the saved backbone, and for `tiny`."""
     run = tmp_path / "pretrain-ssp-0123456789ab"

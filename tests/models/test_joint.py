@@ -66,6 +66,7 @@ def embeddings_by_hand(hidden, slots, pooling, slot_tokens=12):
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pooling", ["first", "mean"])
 @pytest.mark.parametrize("positions", ["absolute", "skipping"])
 @pytest.mark.parametrize("head", heads.EVIDENCE)
@@ -386,6 +387,7 @@ def asked_batches(tokenizer):
 USUAL = {"peak_lr": 1e-3, "warmup_steps": 2, "weight_decay": 0.01, "seed": 3, "save_every": 2, "log_every": 3, "progress": False}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("task", ["pre-training", "fine-tuning"])
 def test_a_stopped_joint_run_ends_in_the_same_bytes(corpus, tokenizer, tmp_path, task):
     def run(folder, batches):

@@ -31,6 +31,7 @@ def test_every_length_of_b_is_drawn_and_a_paragraph_waits_for_one_that_fits(corp
         assert max(counts.values()) < 1.3 * min(counts.values())
 
 
+@pytest.mark.slow
 def test_an_anchor_whose_negatives_all_repeat_a_sentence_in_their_context_is_none():
     """The only other document has a copy in its first paragraph of a sentence in its second; the anchor's own has none."""
     corpus = Listed([[[79, 76], [147, 76, 110]], [[1]], [[35, 37], [50, 162, 167, 11], [195, 188, 198, 141]], [[2]]])
@@ -133,6 +134,7 @@ def tokenized(request, corpus, documents, tmp_path):
     return (corpus, 2) if request.param == "like RoBERTa" else (c.build(documents, word_pieces(documents), tmp_path / "index"), 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("objective", [*CONTEXTUAL, "context_all"])
 def test_token_ids_and_types_equal_the_tokenizer_on_the_text(tokenized, objective):
     corpus, between = tokenized

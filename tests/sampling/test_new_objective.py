@@ -77,6 +77,7 @@ def new(restored, monkeypatch):
     monkeypatch.setitem(laws.LAWS, "npp", nppLaw())
 
 
+@pytest.mark.slow
 def test_a_new_objective_keeps_the_general_laws(new, monkeypatch, corpus):
     monkeypatch.setattr(laws.sampling, "OBJECTIVES", ("npp",))
     monkeypatch.setattr(laws, "LAWS", {"npp": laws.LAWS["npp"]})

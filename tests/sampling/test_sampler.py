@@ -23,6 +23,7 @@ CONTEXTUAL = list(OBJECTIVES["context_all"].members)
 PLAIN = [name for name, rule in OBJECTIVES.items() if rule.parts == 2 and not rule.members]  # pairs, one objective each
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("objective", [*PLAIN, *CONTEXTUAL])
 @pytest.mark.parametrize("options", [{}, {"hard_negatives": 1, "negatives": 3}, {"hard_negatives": 0}, {"split": "validation"}])
 def test_laws(corpus, held_out, objective, options):
@@ -126,6 +127,7 @@ def test_a_union_has_other_groups_of_its_larger_objectives_every_epoch(corpus):
     assert abs(len(visited[0] & visited[1]) / len(visited[0]) - share) < 0.15
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("hard_negatives", [2, 3, 4])
 def test_hard_negatives_of_a_group_are_different_paragraphs(corpus, hard_negatives):
     sampler = Sampler(corpus, "sp", hard_negatives=hard_negatives)
@@ -134,6 +136,7 @@ def test_hard_negatives_of_a_group_are_different_paragraphs(corpus, hard_negativ
         assert len(hard) == len(set(hard))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("objective", "options"),
     [*((name, {}) for name in OBJECTIVES), ("mspp", {"positives": 2, "max_sentences": 2}), ("ssp", {"lengths": "even"})],
@@ -159,12 +162,14 @@ def _made(job):
     return Sampler(c.Corpus.open(folder), objective).spans(numbers).ranges.tolist()
 
 
+@pytest.mark.slow
 def test_four_workers_make_the_same_examples(corpus):
     jobs = [(corpus.folder, name, part) for name, count in (("sp", 200), ("mspp", 60)) for part in np.array_split(np.arange(count), 4)]
     with ProcessPoolExecutor(4, get_context("spawn")) as pool:
         assert list(pool.map(_made, jobs)) == [_made(job) for job in jobs]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("objective", [*PLAIN, "all"])
 def test_token_ids_equal_the_tokenizer_on_the_text(corpus, tokenizer, objective):
     for max_tokens in (None, 40, 33):
@@ -182,6 +187,7 @@ def test_seed_and_epoch_change_the_examples(corpus):
     assert made[0] != made[1] != made[2] != made[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("objective", "size"), [("ssp", 5), ("psd", 5), ("all", 5), ("dpc", 5), ("nsp", 2), ("sop", 2), ("mspp", 5)])
 def test_shuffled_labels_are_as_many_and_say_nothing(tokenizer, tmp_path, objective, size):
     corpus = c.build(made_up_documents(150, paragraphs=(3, 6), sentences=(4, 9)), tokenizer, tmp_path / "index")

@@ -60,6 +60,7 @@ def by_a_loop(folder, question, texts, max_tokens):
     return scores
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("labels", [1, 2])
 @pytest.mark.parametrize("kind", KINDS)
 def test_scores_are_those_of_transformers_own_call(tmp_path, kind, labels, tokenizer, bert_tokenizer, monkeypatch):
@@ -152,6 +153,7 @@ def test_a_cross_encoder_of_modules(tmp_path, tokenizer):
             assert score == pytest.approx(logits[-1] - sum(logits[:-1]), abs=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["qwen3", "llama"])
 @torch.no_grad()
 def test_a_causal_language_model_is_asked_for_yes_or_no(tmp_path, tokenizer, kind):

@@ -275,6 +275,7 @@ def test_kinds_of_one_type_share_a_projection_and_a_temperature(tokenizer, quest
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["tiny_longformer", "tiny_led"])
 def test_gradient_checkpointing_changes_no_loss_and_no_gradient(tokenizer, questions, name):
     found = []
@@ -386,6 +387,7 @@ def test_what_was_saved_is_loaded(tokenizer, questions, tmp_path, name):
     assert ours[0].equals(theirs[0]) and ours[1].equals(theirs[1])
 
 
+@pytest.mark.slow
 def test_a_stopped_training_ends_in_the_same_bytes(tokenizer, questions, tmp_path):
     make = lambda: new(tokenizer, projection="per_type", loss_weight=0.4)
     contexts = read(make(), questions)

@@ -131,6 +131,7 @@ def slow_scores(by, question, pool):
     return [similarity(vector_of(question), vector_of(line), by) for line in pool]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("by", ENCODERS)
 def test_negatives_are_those_of_a_loop(tmp_path, monkeypatch, data, sentences, by, rule):

@@ -56,6 +56,7 @@ def made_up(questions=60, size=9, seed=0, positives=1):
 # ------------------------------------------------------------------ the k best
 
 
+@pytest.mark.slow
 @FEWER
 @given(rankings())
 def test_the_k_best_equal_a_slow_loop(given):
@@ -172,6 +173,7 @@ def test_both_stages_stand_side_by_side_whatever_the_order():
 # ------------------------------------------------------------------ whole lists
 
 
+@pytest.mark.slow
 @FEWER
 @given(rankings())
 def test_whole_lists_keep_every_candidate_and_both_orders(given):
@@ -195,6 +197,7 @@ def test_whole_lists_keep_every_candidate_and_both_orders(given):
         assert sorted(set(rows.score), reverse=True) == [-place for place in range(1, rows.score.nunique() + 1)]
 
 
+@pytest.mark.slow
 @FEWER
 @given(rankings())
 def test_a_second_stage_equal_to_the_first_changes_no_metric(given):

@@ -245,6 +245,7 @@ def test_an_easy_rule_is_learnt(tokenizer, head, tmp_path):
 # ------------------------------------------------------------------ save, load, start
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("head", HEADS)
 def test_saved_and_loaded_it_gives_the_same_verdicts(tokenizer, asked, head, tmp_path):
     model = sharpened(new_model(tokenizer, head))
@@ -392,6 +393,7 @@ def own_tokenizer(monkeypatch, tokenizer):
     monkeypatch.setattr(tokenizers, "tokenizer_for", lambda model, source, folder: tokenizer)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("blind", "test"), [(False, True), (True, True), (False, False)])
 def test_the_notebook_from_claims_to_a_record(tmp_path, own_tokenizer, blind, test):
     data = write_data(tmp_path / "mine", blind, test)

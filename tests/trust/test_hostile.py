@@ -50,6 +50,7 @@ def to_its_end(path, columns):
     os.kill(os.getpid(), signal.SIGSEGV)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [

@@ -189,6 +189,7 @@ def small_disk(tmp_path):
     subprocess.run(["umount", str(folder)], check=True)
 
 
+@pytest.mark.slow
 def test_a_full_disk_ends_the_reading_of_word_vectors_in_an_error(tmp_path, small_disk):
     """The disk is full in the middle of the table: an error that names the folder, no SIGBUS, and nothing is left."""
     draw = np.random.default_rng(0)
