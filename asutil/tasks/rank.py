@@ -4,7 +4,7 @@ import hashlib
 import json
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -46,9 +46,34 @@ class BaseRanker(ABC):
                 identified by the texts, ids and labels of its questions and by all that its scores follow from, the
                 weights included. Delete the folder once the table is written.
         Returns: DataFrame with question_id, candidate_id, label (int8), score (float32), in the order of the questions;
-            a `nearest.Nearest` has a column for each readout, too.
+            `nearest.Nearest` adds a column for each scoring function.
+        Raises: ValueError where there are no questions.
         """
-        return windowed(questions, self._window, progress, folder, folder and self._identity(), self.reads_contexts)
+        count = len(questions.rows()) if hasattr(questions, "rows") else None
+        if isinstance(questions, list | tuple):
+            count = sum(len(question.candidates) for question in questions)
+        identity, tables = folder and self._identity(), []
+        with tqdm(total=count, unit=" pairs", disable=not progress, dynamic_ncols=True) as bar:
+            for number, window in enumerate(self._windows(questions)):
+                path = (
+                    folder
+                    and Path(folder) / f"window-{number:05d}-{_window_hash(identity, window, self.reads_contexts)}"
+                )
+                scores = _read_window(path) if path else None
+                if scores is not None:
+                    bar.update(len(scores))
+                else:
+                    scores = self._window(window, bar)
+                    if path:
+                        _write_window(path, scores)
+                tables.append(scores)
+        if not tables:
+            raise ValueError("expected questions with candidates to score, got none")
+        return pd.concat(tables, ignore_index=True)
+
+    def _windows(self, questions: Iterable) -> Iterable[list]:
+        """Questions that are scored together."""
+        return windows_of(questions)
 
     @abstractmethod
     def _window(self, questions: list, bar: tqdm) -> pd.DataFrame:
@@ -234,40 +259,6 @@ def rows_of(pairs: list[tuple[Question, Candidate]]) -> pd.DataFrame:
     """question_id, candidate_id and label (int8) of some candidates, each with its question."""
     rows = [(question.id, candidate.id, candidate.label) for question, candidate in pairs]
     return pd.DataFrame(rows, columns=["question_id", "candidate_id", "label"]).astype({"label": np.int8})
-
-
-def windowed(
-    questions: Iterable,
-    score: Callable[[list, tqdm], pd.DataFrame],
-    progress: bool = True,
-    folder: str | Path | None = None,
-    identity: str | None = None,
-    context: bool = False,
-) -> pd.DataFrame:
-    """The scores of all questions, window by window; windows that `folder` already has are read.
-
-    Args:
-        score: (questions of a window, progress bar) -> DataFrame.
-        identity: hash of model, template and lengths. context: the scores follow from the candidates' contexts, too.
-    """
-    count = len(questions.rows()) if hasattr(questions, "rows") else None
-    if isinstance(questions, list | tuple):
-        count = sum(len(question.candidates) for question in questions)
-    tables = []
-    with tqdm(total=count, unit=" pairs", disable=not progress, dynamic_ncols=True) as bar:
-        for number, window in enumerate(windows_of(questions)):
-            path = folder and Path(folder) / f"window-{number:05d}-{_window_hash(identity, window, context)}"
-            scores = _read_window(path) if path else None
-            if scores is not None:
-                bar.update(len(scores))
-            else:
-                scores = score(window, bar)
-                if path:
-                    _write_window(path, scores)
-            tables.append(scores)
-    if not tables:
-        raise ValueError("expected questions with candidates to score, got none")
-    return pd.concat(tables, ignore_index=True)
 
 
 def windows_of(questions: Iterable, candidates: int | None = None) -> Iterator[list]:

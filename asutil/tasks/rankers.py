@@ -26,15 +26,16 @@ log = logging.getLogger(__name__)
 class Bm25(rank.BaseRanker):
     """BM25 (k1 1.5, b .75) of lower-cased words; document frequencies are counted over all candidates to score."""
 
-    def score(self, questions: Iterable, progress: bool = True, folder: str | Path | None = None) -> pd.DataFrame:
-        """All questions are one window, and nothing is kept in `folder`: it takes no time."""
-        return self._window(list(questions))
+    def _windows(self, questions: Iterable) -> list[list]:
+        every = list(questions)
+        return [every] if every else []
 
-    def _window(self, questions: list, bar=None) -> pd.DataFrame:
+    def _window(self, questions: list, bar) -> pd.DataFrame:
         pairs = rank.pairs_of(questions)
         texts = [candidate.text for _, candidate in pairs]
         sizes = [len(question.candidates) for question in questions]
         scores = baselines.bm25([question.text for question in questions], texts, sizes)
+        bar.update(len(pairs))
         return rank.rows_of(pairs).assign(score=scores.astype(np.float32))
 
     def _identity(self) -> str:

@@ -136,6 +136,16 @@ def test_bm25_scores_questions_as_the_baseline_of_a_split_does(tmp_path):
     pd.testing.assert_frame_equal(load_ranker("bm25").score(split), baseline_scores(split, "bm25"), check_dtype=False)
 
 
+def test_no_questions_are_refused_and_stopped_scores_are_kept(tmp_path):
+    model = load_ranker("bm25")
+    with pytest.raises(ValueError, match="expected questions with candidates to score, got none"):
+        model.score([])
+    questions = [asked(n) for n in (3, 5)]
+    scores = model.score(iter(questions), folder=tmp_path)
+    (table,) = tmp_path.glob("*.parquet")
+    pd.testing.assert_frame_equal(pd.read_parquet(table), scores)
+
+
 def test_probabilities_and_the_answer_of_a_calibrated_ranker():
     model, question = load_ranker("bm25"), asked(7)
     texts = [candidate.text for candidate in question.candidates]
