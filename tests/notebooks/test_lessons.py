@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+from itertools import groupby
 from pathlib import Path
 
 import pytest
@@ -65,7 +66,7 @@ def test_a_lesson_is_stored_without_outputs_and_imports_the_core_alone(path):
     names = [alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names]
     names += [node.module for node in nodes if isinstance(node, ast.ImportFrom)]
     assert {name.partition(".")[0] for name in names} <= MODULES
-    assert max(len(source.splitlines()) for source in code) <= 25
+    assert max(len(source.splitlines()) for source in code) <= 15
     assert code[0] == cells_of(LESSONS[0], "code")[0][0]  # the cell that installs, which test_install.py runs
 
 
@@ -77,7 +78,8 @@ def test_a_lesson_begins_with_three_abilities_and_has_an_answer_to_every_exercis
     answered = re.findall(r"\{solution-start\} ([\w-]+)\n:class: dropdown", "\n".join(prose))
     assert asked == answered == list(WRONG[path.stem]) and len(asked) == 3
     tags = [tag for _, metadata in cells_of(path, "code") for tag in metadata.get("tags", ())]
-    assert tags == ["install", *["exercise", "solution"] * len(asked)]
+    in_order = [tag for tag, _ in groupby(tags)]  # a solution may have several cells
+    assert in_order == ["install", "parameters", *["exercise", "solution"] * len(asked)] and tags.count("parameters") == 1
     assert all(metadata["jupyter"]["source_hidden"] for _, metadata in cells_of(path, "code") if metadata.get("tags") == ["solution"])
 
 
@@ -94,11 +96,33 @@ def test_every_figure_has_a_message_labelled_axes_and_words(path):
 
 @pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem)
 def test_every_solution_passes_and_a_wrong_one_fails(path, tmp_path):
-    command = [sys.executable, "-W", "ignore", str(Path(__file__).with_name("lesson.py")), str(path), json.dumps(WRONG[path.stem])]
-    environment = {**os.environ, "MPLBACKEND": "Agg", "OMP_NUM_THREADS": "1"}
-    ran = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environment)
-    assert ran.returncode == 0, ran.stderr[-3000:]
-    made = json.loads(ran.stdout.splitlines()[-1])
+    made = run(path, {}, tmp_path)
     assert made["solved"] == list(WRONG[path.stem])
     assert made["seconds"] < SECONDS
     assert not (made["torch"] and path.stem in WITHOUT_TORCH)
+
+
+@pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem)
+def test_a_lesson_runs_with_the_smallest_values_of_its_parameters(path, tmp_path):
+    cell = next(source for source, metadata in cells_of(path, "code") if metadata.get("tags") == ["parameters"])
+    smallest = {name: int(value) for name, value in re.findall(r"^(\w+): int = \d+  # .* at least (\d+)$", cell, re.MULTILINE)}
+    assert len(smallest) == len(cell.splitlines())
+    names = [
+        node.id
+        for source, _ in cells_of(path, "code")
+        if source != cell
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.Name)
+    ]
+    assert set(smallest) <= set(names)
+    assert run(path, smallest, tmp_path)["solved"] == list(WRONG[path.stem])
+
+
+def run(path: Path, parameters: dict, folder: Path) -> dict:
+    """What `lesson.py` prints of a lesson with some parameters."""
+    command = [sys.executable, "-W", "ignore", str(Path(__file__).with_name("lesson.py")), str(path)]
+    command += [json.dumps(WRONG[path.stem]), json.dumps(parameters)]
+    environment = {**os.environ, "MPLBACKEND": "Agg", "OMP_NUM_THREADS": "1"}
+    ran = subprocess.run(command, capture_output=True, text=True, cwd=folder, env=environment)
+    assert ran.returncode == 0, ran.stderr[-3000:]
+    return json.loads(ran.stdout.splitlines()[-1])
