@@ -2,8 +2,6 @@
 
 import json
 import re
-import shutil
-from html import unescape
 from pathlib import Path
 
 import numpy as np
@@ -11,11 +9,10 @@ import pytest
 
 from asutil import metrics
 from asutil.metrics.significance import smallest_gain
-from tests.trust import browser
+
+from .scripts import computed, needs_chromium
 
 ROOT = Path(__file__).resolve().parents[2]
-SCRIPT = ROOT / "book" / "_ext" / "bootstrap.js"
-needs_chromium = pytest.mark.skipif(browser.found() is None, reason="needs Chromium")
 SHOWN = """
 const box = document.querySelector(".as2-bootstrap");
 const shown = () => ({
@@ -37,19 +34,6 @@ const slide = (name, value) => {
 @pytest.fixture
 def bootstrap(directives):
     return directives("as2_bootstrap")
-
-
-def computed(folder: Path, body: str, expression: str):
-    """What a browser computes on a page with the script."""
-    site = folder / "site"
-    site.mkdir()
-    shutil.copy(SCRIPT, site)
-    script = f"{expression}; document.body.append(Object.assign(document.createElement('pre'), {{textContent: JSON.stringify(seen)}}));"
-    (site / "page.html").write_text(f"<meta charset=utf-8><body>{body}<script src=bootstrap.js></script><script>{script}</script>", "utf-8")
-    with browser.Site(site) as served:
-        dom = browser.opened(browser.found(), served, "page.html", folder / "browser", milliseconds=20_000)
-        assert not served.elsewhere()
-    return json.loads(unescape(re.search(r"<pre>(.*?)</pre>", dom, re.DOTALL)[1]))
 
 
 @pytest.mark.parametrize(("questions", "lost"), [(68, 0), (68, 3), (237, 10), (237, 25), (1000, 80)])
@@ -77,7 +61,7 @@ def test_the_script_computes_what_the_extension_and_the_package_compute(tmp_path
       powers: {json.dumps(settings)}.map(([questions, gain]) => powerOf(questions, gain, {bootstrap.LOST})),
       intervals: {json.dumps(sets)}.map(([n, gained, lost]) => bootstrapInterval(n, gained / n, lost / n, 4000, randomFrom(7))),
     }}"""
-    made = computed(tmp_path, "", expression)
+    made = computed("bootstrap.js", tmp_path, "", expression)
     assert made["powers"] == pytest.approx([bootstrap.power(*setting) for setting in settings], abs=1e-6)
     for (questions, gained, lost), interval in zip(sets, made["intervals"]):
         deltas = np.repeat([1, -1, 0], [gained, lost, questions - gained - lost])
@@ -95,7 +79,7 @@ def test_sliders_and_the_button_draw_other_test_sets(tmp_path, bootstrap):
     box.querySelector("button").click(); seen.push(shown());
     slide("gain", 0); seen.push(shown());
     """
-    first, more, many, other, none = computed(tmp_path, bootstrap.figure(), SHOWN + steps)
+    first, more, many, other, none = computed("bootstrap.js", tmp_path, bootstrap.figure(), SHOWN + steps)
     assert first["outputs"] == ["237", "2"] and first["gain"] == "2"
     assert more["outputs"] == ["237", "8"] and more["gain"] == "8" and more["spoken"] == ["237 questions", "8 points"]
     assert many["outputs"] == ["2000", "8"] and all(many["thick"]) and "In the long run 100 %" in many["told"]

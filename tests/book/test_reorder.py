@@ -3,22 +3,19 @@
 import json
 import random
 import re
-import shutil
-from html import unescape
 from pathlib import Path
 
 import pytest
 from markupsafe import escape
 
 from asutil import metrics
-from tests.trust import browser
+
+from .scripts import computed, needs_chromium
 
 ROOT = Path(__file__).resolve().parents[2]
-SCRIPT = ROOT / "book" / "_ext" / "reorder.js"
 QUESTION = "Where is the <b>harbour</b>?"
 LINES = ["- no: The harbour is <old>.", "- yes: North of it.", "", f"- no: {QUESTION}", "- yes: In the west.", "- no: Nowhere."]
 NAMES = ("p_at_1", "reciprocal_rank", "average_precision")
-needs_chromium = pytest.mark.skipif(browser.found() is None, reason="needs Chromium")
 
 SHOWN = """
 const box = document.querySelector(".as2-reorder");
@@ -43,19 +40,6 @@ def reorder(directives):
     return directives("as2_reorder")
 
 
-def computed(folder: Path, body: str, expression: str):
-    """What a browser computes on a page of ours."""
-    site = folder / "site"
-    site.mkdir()
-    shutil.copy(SCRIPT, site)
-    script = f"{expression}; document.body.append(Object.assign(document.createElement('pre'), {{textContent: JSON.stringify(seen)}}));"
-    (site / "page.html").write_text(f"<meta charset=utf-8><body>{body}<script src=reorder.js></script><script>{script}</script>", "utf-8")
-    with browser.Site(site) as served:
-        dom = browser.opened(browser.found(), served, "page.html", folder / "browser")
-        assert not served.elsewhere()
-    return json.loads(unescape(re.search(r"<pre>(.*?)</pre>", dom, re.DOTALL)[1]))
-
-
 def of(labels) -> list[float]:
     """The metrics of candidates in this order, computed by the package."""
     return metrics.ranking([0] * len(labels), labels, [-rank for rank in range(len(labels))]).per_question.iloc[0][list(NAMES)].to_list()
@@ -67,7 +51,7 @@ def test_the_script_computes_what_the_package_computes(tmp_path):
     draw = random.Random(0)
     orders = [[draw.randint(0, 1) for _ in range(draw.randint(1, 15))] for _ in range(300)]
     orders = [labels for labels in orders if any(labels)]
-    made = computed(tmp_path, "", f"const seen = {json.dumps(orders)}.map(metricsOf)")
+    made = computed("reorder.js", tmp_path, "", f"const seen = {json.dumps(orders)}.map(metricsOf)")
     assert len(made) > 200
     for labels, found in zip(orders, made):
         assert [found[name] for name in NAMES] == pytest.approx(of(labels), abs=1e-12)
@@ -89,7 +73,7 @@ def test_candidates_move_by_buttons_keys_and_dragging(tmp_path, reorder):
     act(() => { point(rows[0].querySelector("p"), "pointerdown", 0); point(document, "pointermove", 9999); });
     for (const order of ["best", "worst", "bm25", "shuffled"]) act(() => box.querySelector(`[data-order=${order}]`).click());
     """
-    seen = computed(tmp_path, body, SHOWN + steps)
+    seen = computed("reorder.js", tmp_path, body, SHOWN + steps)
     first, up, top, key, home, dragged, dropped, after, scrolled, best, worst, bm25, shuffled = seen
     for state in seen:
         assert [value for _, value in state["cells"]] == [f"{value:.3f}" for value in of(state["labels"])]
