@@ -139,5 +139,5 @@ def option(name: str, help: str, **options) -> click.Option:
 
 
 def main(command: str = "") -> None:
-    """Run `asutil`. `command` is the word that an old name stands for, as `python -m aslab.compare`."""
+    """Run `asutil`; with `command`, that command of it, as `python -m aslab.compare` does."""
     asutil.main([*command.split(), *sys.argv[1:]] or ["--help"])

@@ -67,7 +67,7 @@ def compared(folder, ours=0.9, base=0.5, seeds=(0, 1, 2), budget="small", of_bas
     for seed in seeds:
         commit(folder, record("roberta_ssp", "wikiqa", budget, seed, ours, **more))
         commit(folder, record("roberta_base", "wikiqa", budget, seed, base, **(of_base or {})))
-    return found(folder)
+    return recorded(folder)
 
 
 def ahead_and_behind(folder):
@@ -90,7 +90,7 @@ def declaring(folder, reasons):
     return path.parent
 
 
-def found(folder):
+def recorded(folder):
     return measured.records(PAPER, folder, folder / "no runs", FOLDER)
 
 

@@ -27,7 +27,7 @@ def printed(data: dict, row: str, dataset: str, metric: str) -> Comparison | Non
 
 
 def own_tests(data: dict, runs: pd.DataFrame, draws: int = 10_000) -> pd.DataFrame:
-    """The tests for each claim of which we have runs.
+    """The tests of every claim whose rows have run.
 
     Columns: name, budget, seeds (how many), over_seeds, over_questions and over_both (Comparisons or None), reason
     (why nothing can be tested).

@@ -118,7 +118,7 @@ def figure_lines(data: dict, runs):
 
 @register("commands", files=PLANNED, of_paper=True)
 def commands(data: dict, runs) -> str:
-    """The whole chain of commands of each row that has committed results, a tab a budget; seed 0 stands for every seed."""
+    """The whole chain of commands of each row that has committed results, a tab a budget; seed 0 is shown for all seeds."""
     panels = []
     for budget in papers.BUDGETS:
         committed = runs[(runs.source == COMMITTED) & (runs.budget == budget)]

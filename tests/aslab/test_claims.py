@@ -15,7 +15,7 @@ from aslab.commands import asutil
 from aslab.records import COMMITTED
 from asutil.metrics.significance import Comparison
 
-from ..made_up import FOLDER, PAPER, ahead_and_behind, commit, found, record, values
+from ..made_up import FOLDER, PAPER, ahead_and_behind, commit, record, recorded, values
 
 ROOT = Path(__file__).resolve().parents[2]
 TABLE = ROOT / "results" / "claims.csv"
@@ -102,7 +102,9 @@ def test_one_seed_borrows_its_variance_from_rows_with_the_same_questions(tmp_pat
     """Those that have no dev questions lend for test alone; without any there is a reason."""
     on_dev = {"per_question_dev": values(0.5, questions=24)}
     commit(tmp_path, *(record(row, "wikiqa", "small", 0, mean, **on_dev) for row, mean in (("roberta_ssp", 0.9), ("roberta_base", 0.4))))
-    ssp = lambda: next(one for one in claims.judged(papers.read(PAPER, FOLDER), found(tmp_path)) if one.outcome.claim["id"] == "ssp_wikiqa")
+    ssp = lambda: next(
+        one for one in claims.judged(papers.read(PAPER, FOLDER), recorded(tmp_path)) if one.outcome.claim["id"] == "ssp_wikiqa"
+    )
     assert ssp().word == "not testable here" and ssp().outcome.reason == "one seed, and no other row shows how much seeds differ"
     for seed, mean in enumerate((0.5, 0.4, 0.6)):
         commit(tmp_path, record("roberta_psd", "wikiqa", "small", seed, mean))
@@ -128,7 +130,7 @@ def test_what_is_not_tested_counts_as_p_1(results):
     """Budget small plans ten claims, three of which have runs. Claims of gpu and paper, and hypotheses that were stated
     later, are separate families."""
     data = papers.read(PAPER, FOLDER)
-    every = claims.judged(data, found(results))
+    every = claims.judged(data, recorded(results))
     small = [one for one in every if one.family == "small" and "stated" not in one.outcome.claim]
     tested = {one.outcome.claim["id"]: one for one in small if one.adjusted is not None}
     own = [claim for claim in papers.claims(data) if "stated" not in claim]

@@ -10,7 +10,7 @@ from aslab import papers, records, rundir
 from aslab.analysis import comparisons, significance_tables
 from asutil.data.data_sets import ANSWERS
 
-from ..made_up import FOLDER, PAPER, by_hand, commit, found, record, squares_of_seeds, values
+from ..made_up import FOLDER, PAPER, by_hand, commit, record, recorded, squares_of_seeds, values
 
 DATA = papers.read(PAPER, FOLDER)
 CLAIM = next(claim for claim in papers.claims(DATA) if (claim["id"], claim["metric"]) == ("ssp_wikiqa", "p@1"))
@@ -24,7 +24,7 @@ def made(folder, levels, dev=None, **more):
         for seed, mean in enumerate(means):
             of_dev = {"per_question_dev": values(dev[row][seed], questions=24, seed=100 + seed)} if dev and row in dev else {}
             commit(folder, record(row, "wikiqa", "small", seed, mean, **of_dev, **more))
-    return found(folder)
+    return recorded(folder)
 
 
 def table(means, questions=40, first=0):
@@ -122,13 +122,13 @@ def test_a_row_with_one_seed_borrows_what_other_rows_differ_between_seeds(tmp_pa
     for seed, mean in enumerate([0.1, 0.9]):
         others = [[f"other {name}", *figures] for name, *figures in values(mean, seed=seed)]
         commit(tmp_path, record("electra_ssp", "wikiqa", "small", seed, mean, per_question=others))
-    (pair,) = comparisons.pairs(found(tmp_path), *ROWS, "wikiqa")
+    (pair,) = comparisons.pairs(recorded(tmp_path), *ROWS, "wikiqa")
     squares = [squares_of_seeds(table(means)) for means in lenders.values()]
     freedom = [sum(square[n][1] for square in squares) for n in (0, 1)]
     between, rest = (sum(square[n][0] * square[n][1] for square in squares) / freedom[n] for n in (0, 1))
     borrowed = comparisons.values_of(pair, *ROWS, "p@1").borrowed
     assert borrowed.variance == pytest.approx(between - rest) and between > rest
-    tested = comparisons.outcome(DATA, found(tmp_path), CLAIM)
+    tested = comparisons.outcome(DATA, recorded(tmp_path), CLAIM)
     assert (tested.where.seeds, tested.reason, tested.questions) == ([0], "", 40)
     same(tested.test, by_hand(table([0.7]), table(baseline[:1]), [(2 * between, freedom[0]), (-2 * rest, freedom[1])]))
 
@@ -138,7 +138,7 @@ def test_one_seed_without_a_variance_to_borrow_is_not_tested(tmp_path, settings)
     """An untrained baseline has no seeds, so that the one seed of the other row is what lacks a variance."""
     made(tmp_path, {ROWS[0]: [0.9], "roberta_sp": [0.6]})
     made(tmp_path, {ROWS[1]: [0.5]}, settings=settings)
-    tested = comparisons.outcome(DATA, found(tmp_path), CLAIM)
+    tested = comparisons.outcome(DATA, recorded(tmp_path), CLAIM)
     assert (tested.reason, tested.primary, tested.questions) == (ONE_SEED, None, 40)
     assert comparisons.over_both(tested.where, *ROWS, "p@1") is None
 
@@ -173,7 +173,7 @@ def test_a_head_that_one_row_alone_keeps_is_told(tmp_path, first, second):
         commit(tmp_path, record(row, "wikiqa", "small", 0, 0.5, settings, earlier=earlier))
     kept = [HEADS[name][1] for name in (first, second)]
     told = "" if None in kept or kept[0] == kept[1] else f"row {'A' if kept[0] else 'B'} alone keeps the head of its pre-training"
-    assert comparisons.kept_heads(comparisons.outcome(DATA, found(tmp_path), CLAIM)) == told
+    assert comparisons.kept_heads(comparisons.outcome(DATA, recorded(tmp_path), CLAIM)) == told
 
 
 # ------------------------------------------------------------------ what is printed

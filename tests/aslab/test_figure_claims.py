@@ -8,7 +8,7 @@ from scipy import stats
 from aslab import papers
 from aslab.analysis import figure_claims as judged
 
-from ..made_up import FOLDER, PAPER, commit, found
+from ..made_up import FOLDER, PAPER, commit, recorded
 
 HARDER = {"id": "x", "where": "5.3", "claim": "x", "plus": ["roberta_ssp"], "minus": ["bert_nsp"], "dataset": "pretraining"}
 HARDER |= {"metric": ["accuracy", "f1"], "sign": "-"}
@@ -27,7 +27,7 @@ def judge(tmp_path):
     def of(*claims, samples=SAMPLES, budget="small"):
         for row, values in samples.items():
             commit(tmp_path, *(own_task(row, seed, value, budget) for seed, value in enumerate(values)))
-        return judged.figure_claims({**papers.read(PAPER, FOLDER), "figure_claims": list(claims)}, found(tmp_path))
+        return judged.figure_claims({**papers.read(PAPER, FOLDER), "figure_claims": list(claims)}, recorded(tmp_path))
 
     return of
 

@@ -11,7 +11,7 @@ from aslab import papers
 from aslab.analysis import comparisons, testable
 from tests.trust import traced_reasons
 
-from ..made_up import BACKBONE, FOLDER, PAPER, commit, compared, declaring, found, record
+from ..made_up import BACKBONE, FOLDER, PAPER, commit, compared, declaring, record, recorded
 
 DATA = papers.read(PAPER, FOLDER)
 CLAIM = next(claim for claim in papers.claims(DATA) if (claim["id"], claim["metric"]) == ("ssp_wikiqa", "p@1"))
@@ -68,7 +68,7 @@ def test_a_baseline_is_above_its_own_untrained_encoder(tmp_path, zero_shot, budg
     for seed, mean in enumerate((0.4, 0.6)):
         baselines = [{"baselines": {"zero_shot": {"p@1": level, "map": 0}}} for level in (0.99, zero_shot[seed])]
         compared(tmp_path, 0.9, mean, [seed], budget, baselines[1], **baselines[0])
-    assert reason(found(tmp_path)) == told
+    assert reason(recorded(tmp_path)) == told
 
 
 @pytest.mark.slow
@@ -93,7 +93,7 @@ def test_an_untrained_row_with_the_same_weights_is_the_level_where_no_record_has
     compared(tmp_path, 0.9, 0.5, of_base=of_base)
     for row, (model, mean) in of_untrained.items():
         commit(tmp_path, record(row, "wikiqa", "small", 0, mean, {"architecture": "untrained"}, **inputs(model)))
-    lines = found(tmp_path)
+    lines = recorded(tmp_path)
     base = lines[lines.row == "roberta_base"]
     assert testable.untrained_level(lines, base, "p@1") == (None if level is None else pytest.approx(level))
     told = f"RoBERTa-Base is not above its own untrained encoder, {100 * (level or 0):.1f}" * (level is not None and level >= 0.5)
@@ -106,7 +106,7 @@ def test_the_zero_shot_figure_is_of_the_questions_that_the_record_is_about(tmp_p
     known = {"baselines": {"zero_shot": {"map": 0.4}}}
     metrics = {"test": {"map": 0.5, "map_raw": 0.5, "map_projected": 0.6}, "dev": {"map": 0.3}}
     commit(tmp_path, record("roberta_base", "wikiqa", "small", 0, 0.5, metrics=metrics, **known))
-    lines = found(tmp_path)
+    lines = recorded(tmp_path)
     assert [testable.untrained_level(lines, lines, name) for name in ("map", "map_raw", "map_projected", "p@1")] == [0.4] * 3 + [None]
     assert testable.untrained_level(lines, lines.assign(dataset="wikiqa_dev"), "map") is None
 
@@ -214,13 +214,13 @@ def test_collapsed_slots_anywhere_in_the_chain(tmp_path, first, mean, pooling, e
 def test_a_declared_reason_is_of_one_budget(tmp_path):
     data = papers.read(PAPER, declaring(tmp_path, {"small": "it is <not> there"}))
     told = "RoBERTa-Base: it is <not> there"
-    nothing = found(tmp_path / "nothing")
+    nothing = recorded(tmp_path / "nothing")
     assert reason(nothing, data) == told and reason(nothing) == ""
     assert reason(nothing, data, dataset="asnq") == ""  # this budget never has it
     assert reason(compared(tmp_path / "results"), data) == told
     assert reason(compared(tmp_path / "results", budget="gpu"), data) == ""
     of_claim = {"not_testable": {"small": "two vectors"}}
-    assert reason(compared(tmp_path / "claims"), **of_claim) == "two vectors" and reason(found(tmp_path / "results"), **of_claim) == ""
+    assert reason(compared(tmp_path / "claims"), **of_claim) == "two vectors" and reason(recorded(tmp_path / "results"), **of_claim) == ""
 
 
 def test_rows_of_masked_language_modelling_alone_are_not_testable_at_budget_small():

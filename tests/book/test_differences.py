@@ -16,7 +16,7 @@ from aslab.show import markup
 from asutil.metrics import significance
 from tests.trust import pages
 
-from ..made_up import FOLDER, PAPER, by_hand, cells, commit, compared, declaring, found, in_a_cell, record, values
+from ..made_up import FOLDER, PAPER, by_hand, cells, commit, compared, declaring, in_a_cell, record, recorded, values
 from .tables import results_table
 
 CLAIM = "On WikiQA the SSP objective lifts RoBERTa."
@@ -46,7 +46,7 @@ def with_dev(folder):
     for seed in (0, 1):
         for row, level in (("roberta_base", 0.5 + 0.05 * seed), ("roberta_ssp", 0.7 + 0.05 * seed)):
             commit(folder, record(row, "wikiqa", "small", seed, level, per_question_dev=dev(level, seed)))
-    return found(folder)
+    return recorded(folder)
 
 
 # ------------------------------------------------------------------ claims
@@ -106,7 +106,7 @@ def test_the_laptop_is_asked_the_papers_claims_once_and_on_its_own_questions(tmp
     compared(tmp_path, 0.1, 0.9, [0])
     commit(tmp_path, *[record("roberta_base", "pydocs", "laptop", seed, 0.4) for seed in (0, 1)])
     commit(tmp_path, *[record("roberta_ssp", "pydocs", "laptop", seed, 0.9) for seed in (0, 1, 2)])
-    lines = found(tmp_path)
+    lines = recorded(tmp_path)
     local = lines[(lines.budget == "laptop") & (lines.seed < 2)]
     local = local.assign(source=records.HERE, row=local.row.map({"roberta_base": "roberta_ssp", "roberta_ssp": "roberta_base"}))
     table = cells(differences.laptop_claims_table(PAPER, pd.concat([lines, local]), folder=FOLDER))
@@ -125,7 +125,7 @@ def test_a_paper_without_claims(tmp_path):
     data = papers.read("evidence_contrast", FOLDER)
     without = {key: data[key] for key in data if key not in ("claims", "headline")}
     (tmp_path / "evidence_contrast.yml").write_text(yaml.safe_dump(without), encoding="utf-8")
-    assert "nothing to show yet" in differences.claims_table("evidence_contrast", found(tmp_path), folder=tmp_path)
+    assert "nothing to show yet" in differences.claims_table("evidence_contrast", recorded(tmp_path), folder=tmp_path)
 
 
 # ------------------------------------------------------------------ the tests of our runs
@@ -136,7 +136,7 @@ def test_a_line_has_each_test_and_what_it_sees(tmp_path, ours, seen):
     for seed, more in enumerate((0, 0.05, -0.05)):
         commit(tmp_path, record("roberta_ssp", "wikiqa", "small", seed, ours + more))
         commit(tmp_path, record("roberta_base", "wikiqa", "small", seed, 0.5 + more))
-    lines = found(tmp_path)
+    lines = recorded(tmp_path)
     test = next(
         test for test in significance_tables.own_tests(papers.read(PAPER, FOLDER), lines).itertuples() if test.name == f"{ROWS}, P@1"
     )
@@ -157,8 +157,8 @@ def test_one_seed_has_an_interval_over_questions_and_no_verdict(tmp_path):
 
 
 def test_nothing_has_run(tmp_path):
-    assert "not run" in differences.two_tests_table(PAPER, found(tmp_path), folder=FOLDER)
-    assert intervals.own_plot(PAPER, found(tmp_path), FOLDER) is None
+    assert "not run" in differences.two_tests_table(PAPER, recorded(tmp_path), folder=FOLDER)
+    assert intervals.own_plot(PAPER, recorded(tmp_path), FOLDER) is None
     assert intervals.gains_plot("asbert", FOLDER) is None  # it prints no deviations
     assert "nothing to show yet" in differences.printed_table("asbert", folder=FOLDER)
 
@@ -191,7 +191,7 @@ def test_a_reason_is_in_every_table_in_place_of_a_direction(tmp_path, more, reas
 
 @pytest.mark.slow
 def test_a_declared_reason_is_shown_without_runs(tmp_path):
-    nothing, folder = found(tmp_path), declaring(tmp_path, {"small": "it is <not> there"})
+    nothing, folder = recorded(tmp_path), declaring(tmp_path, {"small": "it is <not> there"})
     said = "not testable hereRoBERTa-Base: it is <not> there"
     assert (directions(nothing, folder)[0], directions(nothing)[0]) == (said, "not run")
     html = results_table(PAPER, "table_1", nothing, "wikiqa", folder=folder)

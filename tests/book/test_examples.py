@@ -18,7 +18,7 @@ from asutil.data.answers import Candidate, Question
 from asutil.io import disk, hub
 from asutil.metrics import changes
 
-from ..made_up import FOLDER, PAPER, cells, commit, found, record
+from ..made_up import FOLDER, PAPER, cells, commit, record, recorded
 
 PAYLOAD = "<script>alert('x')</script><img src=x onerror=alert(1)>"
 
@@ -271,18 +271,18 @@ def test_examples_from_committed_records(tmp_path, monkeypatch):
     base["chosen"] = [{"question_id": "q0", "candidates": lists["q0"]}]
     psd["chosen"] = [{"question_id": name, "candidates": lists[name]} for name in ("q0", "q1")]
     commit(tmp_path, base, psd)
-    html = examples.examples_table(PAPER, "roberta_base", "roberta_psd", found(tmp_path), folder=FOLDER)
+    html = examples.examples_table(PAPER, "roberta_base", "roberta_psd", recorded(tmp_path), folder=FOLDER)
     assert re.findall(r"<caption>[^<]*: (q\d+)</caption>", html) == ["q0"]  # what both hold
     assert "committed" not in html and "budget small, seed 0" in html
     beside = {"row": "roberta_base", "candidates": [[f"{won}-9", 0, 0.7, 1]]}
     psd["chosen"].append({"question_id": won, "candidates": [[f"{won}-1", 1, 0.9, 1]], "baseline": beside})
     commit(tmp_path, psd)
-    html = examples.examples_table(PAPER, "roberta_base", "roberta_psd", found(tmp_path), folder=FOLDER)
+    html = examples.examples_table(PAPER, "roberta_base", "roberta_psd", recorded(tmp_path), folder=FOLDER)
     assert re.findall(r"<caption>([^<]*)</caption>", html) == [f"Rescued: {won}"]
     assert cells(html)[1] == ["1", f"✗ {won}-9 score 0.700", f"✓ {won}-1 score 0.900"]
     psd["chosen"] = []
     commit(tmp_path, psd)
-    html = examples.examples_table(PAPER, "roberta_base", "roberta_psd", found(tmp_path), folder=FOLDER)
+    html = examples.examples_table(PAPER, "roberta_base", "roberta_psd", recorded(tmp_path), folder=FOLDER)
     assert "share no question" in html
 
 
@@ -290,7 +290,7 @@ def test_moves_of_two_rows(tmp_path):
     for seed in (0, 1):
         commit(tmp_path, record("roberta_base", "wikiqa", "small", seed, 0.5), record("roberta_psd", "wikiqa", "small", seed, 0.7))
     commit(tmp_path, record("roberta_psd", "wikiqa", "gpu", 0, 0.9))  # without the other row at its budget
-    ((dataset, said, figure),) = examples.moves_of_rows(PAPER, "roberta_base", "roberta_psd", found(tmp_path), FOLDER)
+    ((dataset, said, figure),) = examples.moves_of_rows(PAPER, "roberta_base", "roberta_psd", recorded(tmp_path), FOLDER)
     pairs = []
     for seed in (0, 1):
         both = [{name: rr for name, _, _, rr in record(row, "", "", seed, mean)["per_question"]} for row, mean in (("a", 0.5), ("b", 0.7))]
@@ -304,10 +304,10 @@ def test_moves_of_two_rows(tmp_path):
 
 def test_rows_that_have_not_run(tmp_path):
     commit(tmp_path, record("roberta_base", "wikiqa", "small", 0, 0.5))
-    assert examples.moves_of_rows(PAPER, "roberta_base", "roberta_psd", found(tmp_path), FOLDER) == []
-    assert examples.examples_table(PAPER, "roberta_base", "roberta_psd", found(tmp_path), folder=FOLDER) == ""
+    assert examples.moves_of_rows(PAPER, "roberta_base", "roberta_psd", recorded(tmp_path), FOLDER) == []
+    assert examples.examples_table(PAPER, "roberta_base", "roberta_psd", recorded(tmp_path), folder=FOLDER) == ""
     with pytest.raises(ValueError, match="unknown row 'roberta_pds'; did you mean 'roberta_psd'"):
-        examples.moves_of_rows(PAPER, "roberta_base", "roberta_pds", found(tmp_path), FOLDER)
+        examples.moves_of_rows(PAPER, "roberta_base", "roberta_pds", recorded(tmp_path), FOLDER)
 
 
 @pytest.mark.mirror

@@ -19,7 +19,7 @@ from scipy import stats
 from aslab import papers
 from aslab.analysis import claims, comparisons, quotes
 
-from ..made_up import FOLDER, PAPER, ahead_and_behind, cells, commit, found, record
+from ..made_up import FOLDER, PAPER, ahead_and_behind, cells, commit, record, recorded
 from ..trust import pages as built_pages
 from ..trust import recompute_claims, traced_claims
 from .tables import results_table
@@ -57,7 +57,7 @@ def by_hand(folder, row: str, other: str, place: str) -> tuple[float, float, flo
 
 
 def test_every_claim_with_runs_is_a_sentence_and_all_are_counted(results):
-    html = findings.findings_html(PAPER, found(results), folder=FOLDER)
+    html = findings.findings_html(PAPER, recorded(results), folder=FOLDER)
     said = sentences(html)
     words = next(text for text in said if text.startswith("On WikiQA the SSP objective lifts RoBERTa."))
     gain = "{:+.1f} [{:+.1f}, {:+.1f}]".format(*by_hand(results, "roberta_ssp", "roberta_base", "wikiqa-small"))
@@ -76,7 +76,7 @@ def test_every_claim_with_runs_is_a_sentence_and_all_are_counted(results):
 def test_an_inconclusive_claim_names_the_smallest_effect_that_would_be_seen(tmp_path, reached, shown):
     for seed, mean in enumerate(reached):
         commit(tmp_path, record("roberta_ssp", "wikiqa", "small", seed, mean), record("roberta_base", "wikiqa", "small", seed, 0.4))
-    (words,) = [text for text in sentences(findings.findings_html(PAPER, found(tmp_path), folder=FOLDER)) if SSP in text]
+    (words,) = [text for text in sentences(findings.findings_html(PAPER, recorded(tmp_path), folder=FOLDER)) if SSP in text]
     (power,) = re.findall(r"80 % power from (\S+) points on", words) or [None]
     assert bool(power) == shown == (": inconclusive " in words)
     if shown:
@@ -94,14 +94,14 @@ def test_a_head_that_one_row_alone_keeps_is_a_note(results, kept, note):
         for seed in (0, 1, 2):
             more = {"earlier": [{"notebook": "pretrain", "name": f"of {row}", "settings": {"model": "made/up"}}]}
             commit(results, record(row, "wikiqa", "small", seed, 0.5, {"model": f"of {row}", "keep_head": keeps}, **more))
-    said = sentences(findings.findings_html(PAPER, found(results), folder=FOLDER))
+    said = sentences(findings.findings_html(PAPER, recorded(results), folder=FOLDER))
     (both,) = [text for text in said if "RoBERTa + SSP − RoBERTa + PSD, WikiQA" in text]
     assert (note in both) if note else ("keeps the head" not in both)
     assert not any("keeps the head" in text for text in said if "− RoBERTa-Base" in text)
 
 
 def test_runs_of_this_machine_say_nothing_there(results):
-    runs = found(results)
+    runs = recorded(results)
     here = runs[runs.row == "roberta_ssp"].assign(source="this machine", row="electra_ssp")
     base = runs[runs.row == "roberta_base"].assign(source="this machine", row="electra_base")
     both = pd.concat([runs, here, base])
@@ -115,7 +115,7 @@ def test_words_of_a_papers_file_are_never_markup(results, monkeypatch):
     data["title"] = data["rows"]["roberta_ssp"]["name"] = payload
     for claim in data["claims"]:
         claim |= {"claim": payload, "where": payload}
-    runs = found(results)
+    runs = recorded(results)
     monkeypatch.setattr(comparisons, "rows_and_runs", lambda *_: (data, runs))
     monkeypatch.setattr(papers, "papers", lambda: (PAPER,))
     for html in (findings.findings_html(PAPER), findings.headline_table()):
@@ -193,7 +193,7 @@ def drawn(figure) -> list[float]:
 
 
 def test_the_plot_of_a_paper_has_the_printed_difference_and_both_of_ours(results):
-    data, runs = papers.read(PAPER, FOLDER), found(results)
+    data, runs = papers.read(PAPER, FOLDER), recorded(results)
     points = intervals.claim_points(data, claims.judged(data, runs))
     pairs = points.set_index(["name", "test"]).pair
     (mean, std), (other, other_std) = (data["rows"][row]["published"]["wikiqa"]["map"] for row in ("roberta_ssp", "roberta_base"))
@@ -224,7 +224,7 @@ def test_a_printed_difference_without_deviations_has_no_interval_and_lost_figure
 
 
 def test_without_runs_there_is_no_answer_and_no_plot(tmp_path, monkeypatch):
-    nothing = found(tmp_path)
+    nothing = recorded(tmp_path)
     monkeypatch.setattr(comparisons, "rows_and_runs", lambda paper, *_: (papers.read(paper), nothing))
     assert findings.answer() == "" and intervals.overview_plot() is None
     assert intervals.claims_plot(PAPER, nothing, FOLDER) is None
@@ -234,7 +234,7 @@ def test_without_runs_there_is_no_answer_and_no_plot(tmp_path, monkeypatch):
 
 
 def test_rows_that_are_not_told_from_the_best_are_tied_with_it(results):
-    data, runs = papers.read(PAPER, FOLDER), found(results)
+    data, runs = papers.read(PAPER, FOLDER), recorded(results)
     lines = runs[runs.budget == "small"]
     assert comparisons.best_rows(data, lines, "map", 500) == ["roberta_ssp"]
     assert sorted(comparisons.best_rows(data, lines[lines.row != "roberta_ssp"], "p@1", 500)) == ["roberta_base", "roberta_psd"]
@@ -266,7 +266,7 @@ def test_rows_that_are_not_told_from_the_best_are_tied_with_it(results):
     ],
 )
 def test_a_quoted_figure_follows_from_the_records(results, text, shown):
-    quote = quotes.quoted(" ".join(text.split()), PAPER, found(results), FOLDER)
+    quote = quotes.quoted(" ".join(text.split()), PAPER, recorded(results), FOLDER)
     assert quote.shown == shown and quote.files.startswith(f"results/{PAPER}/{{roberta_")
     assert "bm25" not in quote.files and "seed{}" not in quote.files, "a record that is there"
 
@@ -292,7 +292,7 @@ def test_a_quoted_figure_follows_from_the_records(results, text, shown):
 )
 def test_a_figure_that_does_not_follow_is_refused(results, text, said):
     with pytest.raises(ValueError, match=said):
-        quotes.quoted(text, PAPER, found(results), FOLDER)
+        quotes.quoted(text, PAPER, recorded(results), FOLDER)
 
 
 QUOTED = re.compile(r"\{as2-figure\}`([^`]+)`")

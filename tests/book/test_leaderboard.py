@@ -13,7 +13,7 @@ from aslab.blind import committed
 from asutil.io import disk
 from asutil.metrics import paired_bootstrap
 
-from ..made_up import FOLDER, PAPER, cells, commit, found, record
+from ..made_up import FOLDER, PAPER, cells, commit, record, recorded
 
 
 def board(folder, draws=500):
@@ -22,7 +22,7 @@ def board(folder, draws=500):
         paper: pd.DataFrame(columns=["row", "dataset", "budget", "seed", "source", "name", "folder", "record", "earlier"])
         for paper in papers.papers()
     }
-    runs[PAPER] = found(folder)
+    runs[PAPER] = recorded(folder)
     again = runs[PAPER][runs[PAPER].row == "roberta_base"].assign(row="pairwise_roberta_base")
     return leaderboard.leaderboard("wikiqa", runs | {"joint_inference": again}, FOLDER, draws)
 

@@ -10,7 +10,7 @@ import yaml
 from aslab import papers, plan, records, runs
 from aslab.show import markup
 
-from ..made_up import FOLDER, PAPER, cells, commit, found, record
+from ..made_up import FOLDER, PAPER, cells, commit, record, recorded
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = ("method", "results", "examples", "run")
@@ -42,7 +42,7 @@ def test_tabs():
 def test_what_differs_by_hand(page, tmp_path):
     commit(tmp_path, *[record(row, "wikiqa", "small", 0, 0.5) for row in ("roberta_base", "roberta_ssp")])
     data = papers.read(PAPER, FOLDER)
-    lines = found(tmp_path)
+    lines = recorded(tmp_path)
     table = {row[0]: row[1:] for row in cells(page.budgets_table(data, lines))}
     rows = data["budgets"]["small"]["rows"]
     assert len(next(iter(table.values()))) == 2  # the paper, and the one budget of which a row has run
@@ -53,7 +53,7 @@ def test_what_differs_by_hand(page, tmp_path):
     assert "819 million examples of 256 tokens or fewer, 210 billion tokens at most" in printed
     assert ours == "51,200 examples of 128 tokens or fewer, 6.55 million tokens at most"  # 1,280 steps of 40
     commit(tmp_path, record("roberta_base", "wikiqa", "small", 1, 0.5))
-    again = {row[0]: row[1:] for row in cells(page.budgets_table(data, found(tmp_path)))}
+    again = {row[0]: row[1:] for row in cells(page.budgets_table(data, recorded(tmp_path)))}
     assert again["Seeds of a row"] == ["5", "1 to 2"]
     lines["source"] = records.HERE
     assert len(cells(page.budgets_table(data, lines))[0]) == 2  # this machine's own runs change nothing
@@ -61,7 +61,7 @@ def test_what_differs_by_hand(page, tmp_path):
 
 def test_every_committed_figure_can_be_downloaded(page, tmp_path):
     commit(tmp_path, record("roberta_base", "wikiqa", "small", 0, 0.5), record("roberta_base", "wikiqa", "small", 1, 0.25))
-    lines = [dict(zip(page.COLUMNS, line)) for line in page.figure_lines(papers.read(PAPER, FOLDER), found(tmp_path))]
+    lines = [dict(zip(page.COLUMNS, line)) for line in page.figure_lines(papers.read(PAPER, FOLDER), recorded(tmp_path))]
     chosen = [(line["seed"], line["value"]) for line in lines if (line["split"], line["metric"]) == ("test", "p@1")]
     assert chosen == [(0, 0.5), (1, 0.25)]
     assert {line["row"] for line in lines} == {"roberta_base"}

@@ -13,7 +13,7 @@ from aslab.analysis import verdicts
 from aslab.show import plots
 from asutil.io import disk
 
-from ..made_up import BACKBONE, FOLDER, PAPER, cells, commit, found, line, record, values
+from ..made_up import BACKBONE, FOLDER, PAPER, cells, commit, line, record, recorded, values
 from .tables import results_table
 
 
@@ -95,9 +95,9 @@ def results(tmp_path):
 
 
 def test_results_table(results):
-    html = results_table(PAPER, "table_1", found(results), folder=FOLDER)
+    html = results_table(PAPER, "table_1", recorded(results), folder=FOLDER)
     assert html.count("<table") == 5  # four data sets, and the rows of WikiQA that have no runs
-    wikiqa = results_table(PAPER, "table_1", found(results), "wikiqa", folder=FOLDER)
+    wikiqa = results_table(PAPER, "table_1", recorded(results), "wikiqa", folder=FOLDER)
     assert wikiqa in html
     table = cells(wikiqa)
     assert table[0] == ["Row", "From", "P@1", "MAP", "MRR", "Seeds", "Budget", "Verdict"]
@@ -110,19 +110,19 @@ def test_results_table(results):
     assert folded[:3] + folded[-1:] == ["RoBERTa + SP", "paper", "81.0 ± 0.8", "not run"]
     assert "<summary>WikiQA: 10 of 12 rows without runs of ours</summary>" in wikiqa and wikiqa.count("<details") == 1
     assert len(table) == 3 + 12 + 2 + 1  # every printed row stays, run or not, below two lines of column names
-    panels = report.results_panels(PAPER, "table_1", found(results), folder=FOLDER)
+    panels = report.results_panels(PAPER, "table_1", recorded(results), folder=FOLDER)
     assert [name for name, _ in panels] == ["WikiQA", "Not run"] and panels[1][1].count("<details") == 3
 
 
 def test_our_rows_name_the_model_that_ran(results):
     pre = {"notebook": "pretrain", "name": RUN, "budget": "small", "seed": 0, "settings": {"model": "owner/small <model>"}}
     commit(results, record("roberta_sp", "wikiqa", "small", 0, 0.5, {"model": RUN}, earlier=[pre]))
-    html = results_table(PAPER, "table_1", found(results), "wikiqa", folder=FOLDER)
+    html = results_table(PAPER, "table_1", recorded(results), "wikiqa", folder=FOLDER)
     assert '>ours<small class="as2-model">small &lt;model&gt;</small></td>' in html
 
 
 def test_laptop_runs_never_stand_beside_the_paper(results):
-    trecqa = results_table(PAPER, "table_1", found(results), "trecqa", folder=FOLDER)
+    trecqa = results_table(PAPER, "table_1", recorded(results), "trecqa", folder=FOLDER)
     assert line(trecqa, "RoBERTa-Base", "paper")[-1] == "not run"
     assert "laptop" not in trecqa
     assert "BM25" not in trecqa
@@ -135,7 +135,7 @@ def test_a_zero_shot_line_for_each_backbone(results):
         one = record(row, "wikiqa", "small", seed, 0.5, {"model": model}, earlier=[pre] if model == RUN else [])
         one["baselines"]["zero_shot"] = {"p@1": 0.5, "map": reached, "mrr": 0.65}
         commit(results, one)
-    table = cells(results_table(PAPER, "table_1", found(results), "wikiqa", folder=FOLDER))
+    table = cells(results_table(PAPER, "table_1", recorded(results), "wikiqa", folder=FOLDER))
     assert [row[:5] for row in table[1:6]] == [
         ["random order", "no training", "12.3", "23.4", "34.5"],
         ["BM25", "no training", "45.6", "50.0", "–"],
@@ -146,31 +146,31 @@ def test_a_zero_shot_line_for_each_backbone(results):
 
 
 def test_private_relative_and_missing_cells(results):
-    wqa = results_table(PAPER, "table_1", found(results), "wqa", folder=FOLDER)
+    wqa = results_table(PAPER, "table_1", recorded(results), "wqa", folder=FOLDER)
     assert line(wqa, "RoBERTa-Base")[2:] == ["baseline", "baseline", "baseline", "5", "paper", "private data"]
     assert line(wqa, "RoBERTa + SSP")[2:5] == ["+0.2 %", "+0.6 %", "+0.3 %"]
-    asnq = results_table(PAPER, "table_1", found(results), "asnq", folder=FOLDER)
+    asnq = results_table(PAPER, "table_1", recorded(results), "asnq", folder=FOLDER)
     assert "TANDA" not in asnq  # printed as a dash: there is nothing to compare with
-    lost = results_table("evidence_contrast", "table_2", found(results), folder=FOLDER)
+    lost = results_table("evidence_contrast", "table_2", recorded(results), folder=FOLDER)
     assert line(lost, "LED-base")[2:6] == ["lost", "lost", "–", "paper"]
-    alone = results_table(PAPER, "table_5", found(results), "wikiqa", folder=FOLDER)
+    alone = results_table(PAPER, "table_5", recorded(results), "wikiqa", folder=FOLDER)
     assert line(alone, "RoBERTa, MLM only, SSP data")[-1].startswith("not testable here")
-    asbert = results_table("asbert", "table_3", found(results).iloc[:0], "wikiqa", folder=FOLDER)
+    asbert = results_table("asbert", "table_3", recorded(results).iloc[:0], "wikiqa", folder=FOLDER)
     assert line(asbert, "Triplet-BERT")[2:4] == ["79.5", "80.4"]  # printed as fractions, shown in points
-    fever = results_table("joint_inference", "table_3", found(results), "fever_dev", folder=FOLDER)
+    fever = results_table("joint_inference", "table_3", recorded(results), "fever_dev", folder=FOLDER)
     assert line(fever, "Joint Pre IEk + FT IE1")[2] == "81.21 ± 0.24"
 
 
 def test_verdicts_at_the_papers_settings(tmp_path):
     for seed in range(3):  # 31 of 40 questions: P@1 77.5, MAP 76.5, MRR 86.5; printed 78.3 (2.8), 85.8 (1.3), 87.2 (1.3)
         commit(tmp_path, record("roberta_base", "wikiqa", "paper", seed, 0.775, EXACT))
-    html = results_table(PAPER, "table_1", found(tmp_path), "wikiqa", folder=FOLDER)
+    html = results_table(PAPER, "table_1", recorded(tmp_path), "wikiqa", folder=FOLDER)
     assert line(html, "ours", "paper")[-1] == "matchesP@1; MRRdiffersMAP"
-    words = verdicts.of_cells(papers.read(PAPER, FOLDER), "roberta_base", "wikiqa", ("p@1", "map", "mrr"), found(tmp_path))
+    words = verdicts.of_cells(papers.read(PAPER, FOLDER), "roberta_base", "wikiqa", ("p@1", "map", "mrr"), recorded(tmp_path))
     assert words == [("matches", ""), ("differs", ""), ("matches", "")]
     # one seed with another batch size: nothing is compared any more
     commit(tmp_path, record("roberta_base", "wikiqa", "paper", 1, 0.775, EXACT | {"batch_size": 8}))
-    html = results_table(PAPER, "table_1", found(tmp_path), "wikiqa", folder=FOLDER)
+    html = results_table(PAPER, "table_1", recorded(tmp_path), "wikiqa", folder=FOLDER)
     assert line(html, "ours", "paper")[-1] == "reduced budget"
 
 
@@ -184,11 +184,11 @@ def test_a_chain_is_exact_only_as_a_whole(tmp_path):
         own = EXACT | {"model": RUN}
         for seed in range(3):
             commit(tmp_path, record("roberta_ssp", "wikiqa", "paper", seed, 0.825, own, earlier=earlier))
-        html = results_table(PAPER, "table_2", found(tmp_path), "wikiqa", folder=FOLDER)
+        html = results_table(PAPER, "table_2", recorded(tmp_path), "wikiqa", folder=FOLDER)
         assert line(html, "ours", "paper")[-1] == expected
     for seed in range(3):  # fine-tuned from the released backbone: that is another row
         commit(tmp_path, record("roberta_ssp", "wikiqa", "paper", seed, 0.825, EXACT))
-    html = results_table(PAPER, "table_2", found(tmp_path), "wikiqa", folder=FOLDER)
+    html = results_table(PAPER, "table_2", recorded(tmp_path), "wikiqa", folder=FOLDER)
     assert line(html, "ours", "paper")[-1] == "reduced budget"
 
 
@@ -196,7 +196,7 @@ def test_pretraining_accuracy(tmp_path):
     validation = {"accuracy": 0.8, "f1": 0.4, "majority": 0.79}
     shown = record("roberta_ssp", "pretraining", "small", 0, 0.5) | {"notebook": "pretrain", "metrics": {"validation": validation}}
     commit(tmp_path, shown)
-    html = results_table(PAPER, "table_3", found(tmp_path), folder=FOLDER)
+    html = results_table(PAPER, "table_3", recorded(tmp_path), folder=FOLDER)
     assert line(html, "RoBERTa + SSP", "paper")[2:5] == ["91.8", "83.1", "–"]  # one model: no number of seeds
     assert line(html, "ours", "small")[1:4] == ["80.0majority 79.0", "40.0", "1"]
     assert "<caption>Own pre-training task" in html
@@ -208,11 +208,11 @@ def test_the_order_of_examples_stands_in_a_table_of_our_own_with_chance_below(tm
     validation |= {"auc_tfidf": 0.756, "rank_1_tfidf": 0.607}
     shown = record("roberta_ssp", "pretraining", "small", 0, 0.5) | {"notebook": "pretrain", "metrics": {"validation": validation}}
     commit(tmp_path, shown)
-    html = results_table(PAPER, "order", found(tmp_path), folder=FOLDER)
+    html = results_table(PAPER, "order", recorded(tmp_path), folder=FOLDER)
     assert line(html, "Row")[2:4] == ["AUC", "First in its group"]
     assert line(html, "RoBERTa + SSP")[1:4] == ["ours", "91.2TF-IDF 75.6", "73.4chance 20.0TF-IDF 60.7"]
     assert "paper" not in {cell for cells_of_line in cells(html) for cell in cells_of_line}
-    printed = cells(results_table(PAPER, "table_3", found(tmp_path), folder=FOLDER))[0]
+    printed = cells(results_table(PAPER, "table_3", recorded(tmp_path), folder=FOLDER))[0]
     assert printed == ["Row", "From", "Accuracy", "F1", "Seeds", "Budget", "Verdict"]
 
 
@@ -225,7 +225,7 @@ def test_marks_of_printed_cells_equal_scipy(results):
     data, marked = papers.read(PAPER, FOLDER), []
     for name, table in data["tables"].items():
         for dataset in table["datasets"]:
-            rows = {row[0]: row for row in cells(results_table(PAPER, name, found(results).iloc[:0], dataset, folder=FOLDER))}
+            rows = {row[0]: row for row in cells(results_table(PAPER, name, recorded(results).iloc[:0], dataset, folder=FOLDER))}
             for row in table["rows"]:
                 baseline, published = data["rows"][row].get("baseline"), data["rows"][row]["published"].get(dataset, {})
                 metrics = [metric for metric in table["metrics"] if metric in published]
@@ -241,7 +241,7 @@ def test_marks_of_printed_cells_equal_scipy(results):
 
 
 def test_the_papers_gains_by_hand(results):
-    html = results_table(PAPER, "table_1", found(results), "wikiqa", folder=FOLDER)
+    html = results_table(PAPER, "table_1", recorded(results), "wikiqa", folder=FOLDER)
     # 82.9 (0.7) against 78.3 (2.8): t = 4.6 / sqrt((0.49 + 7.84) / 5) = 3.56 > 2.31; 81.0 (0.8): t = 2.07
     assert line(html, "RoBERTa + SSP", "paper")[2] == "82.9 ± 0.7† p = 0.007"
     assert line(html, "RoBERTa + SP", "paper")[2] == "81.0 ± 0.8"
@@ -250,8 +250,8 @@ def test_the_papers_gains_by_hand(results):
     )
     assert "<u>81.0" not in html
     assert "† better than the baseline row" in html  # the legend, where there is something to explain
-    assert "†" not in results_table(PAPER, "table_3", found(results), folder=FOLDER)
-    trecqa = results_table(PAPER, "table_1", found(results), "trecqa", folder=FOLDER)
+    assert "†" not in results_table(PAPER, "table_3", recorded(results), folder=FOLDER)
+    trecqa = results_table(PAPER, "table_1", recorded(results), "trecqa", folder=FOLDER)
     worse = line(trecqa, "ELECTRA + PSD", "paper")[2]
     assert worse == "85.9 ± 2.2†↓ p = 0.008" and f"<u>{worse[:4]}" not in trecqa
 
@@ -263,34 +263,34 @@ def test_marks_of_our_runs_equal_scipy(tmp_path):
         commit(tmp_path, record("roberta_ssp", "wikiqa", "small", seed, mean), record("roberta_base", "wikiqa", "small", seed, other))
         commit(tmp_path, record("roberta_sp", "wikiqa", "gpu", seed, 1.0))  # without a baseline at its budget
     assert stats.ttest_ind(ours, base).pvalue < 0.01
-    html = results_table(PAPER, "table_2", found(tmp_path), "wikiqa", folder=FOLDER)
+    html = results_table(PAPER, "table_2", recorded(tmp_path), "wikiqa", folder=FOLDER)
     assert [row[1] for row in cells(html) if row[0] == "ours"] == ["52.5 ± 2.5", "75.0 ± 5.0† p = 0.002‡ p < 0.001", "100.0 ± 0.0"]
     assert "over questions, paired bootstrap" in html
     # One seed a side: no t. The rows exchanged: worse.
     for other, mark in ((0.525, "‡ p < 0.001"), (1.0, "‡↓ p = 0.003")):
         folder = tmp_path / str(other)
         commit(folder, record("roberta_ssp", "wikiqa", "small", 0, 0.8), record("roberta_base", "wikiqa", "small", 0, other))
-        html = results_table(PAPER, "table_2", found(folder), "wikiqa", folder=FOLDER)
+        html = results_table(PAPER, "table_2", recorded(folder), "wikiqa", folder=FOLDER)
         assert [row[1] for row in cells(html) if row[0] == "ours"][1] == f"80.0{mark}"
         assert "<u>80.0" not in html
 
 
 @pytest.mark.slow
 def test_a_changed_record_changes_its_table_alone(results):
-    before = {name: results_table(PAPER, name, found(results), folder=FOLDER) for name in ("table_1", "table_3")}
-    again = {name: results_table(PAPER, name, found(results), folder=FOLDER) for name in ("table_1", "table_3")}
+    before = {name: results_table(PAPER, name, recorded(results), folder=FOLDER) for name in ("table_1", "table_3")}
+    again = {name: results_table(PAPER, name, recorded(results), folder=FOLDER) for name in ("table_1", "table_3")}
     assert before == again
     path = commit(results, record("roberta_base", "wikiqa", "small", 1, 0.6))
-    after = {name: results_table(PAPER, name, found(results), folder=FOLDER) for name in ("table_1", "table_3")}
+    after = {name: results_table(PAPER, name, recorded(results), folder=FOLDER) for name in ("table_1", "table_3")}
     assert after["table_3"] == before["table_3"]
     assert line(after["table_1"], "ours", "small")[1] == "53.3 ± 5.8"
     path.unlink()
-    assert line(results_table(PAPER, "table_1", found(results), folder=FOLDER), "ours", "small")[-3] == "2"
+    assert line(results_table(PAPER, "table_1", recorded(results), folder=FOLDER), "ours", "small")[-3] == "2"
 
 
 def test_unknown_tables_are_refused(results):
     with pytest.raises(ValueError, match=r"unknown table 'tabel_1'; did you mean 'table_1'"):
-        results_table(PAPER, "tabel_1", found(results), folder=FOLDER)
+        results_table(PAPER, "tabel_1", recorded(results), folder=FOLDER)
 
 
 # ------------------------------------------------------------------ this machine
@@ -390,7 +390,7 @@ def test_the_demonstration_shows_what_this_machine_made_alone(machine, tmp_path)
 
 @pytest.mark.parametrize("paper", papers.papers()[1:])
 def test_a_paper_without_a_laptop_budget_shows_its_rows_as_not_run(paper, results):
-    table = cells(miniature.laptop_table(paper, found(results).iloc[:0], folder=FOLDER))
+    table = cells(miniature.laptop_table(paper, recorded(results).iloc[:0], folder=FOLDER))
     names = [row["name"] for row in papers.read(paper, FOLDER)["rows"].values()]
     if "laptop" not in papers.read(paper, FOLDER).get("budgets", {}):
         assert [row[:2] for row in table[1:]] == [[name, "not run"] for name in names]

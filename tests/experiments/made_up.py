@@ -88,13 +88,13 @@ def write_scores(folder, scores, suffix=""):
     return ranking.record()
 
 
-def found(paper, folder):
+def recorded(paper, folder):
     return records.records(paper, folder / "results", folder / "runs")
 
 
 def published(paper, folder, atol=1e-8):
     """Publish the runs of a folder: their lines before and after, which say the same, and <row>/<name> -> committed record."""
-    before = found(paper, folder)
+    before = recorded(paper, folder)
     before = before[before.budget != "laptop"]
     places = publish.publish(paper, folder / "results", folder / "runs")
     after = records.records(paper, folder / "results", folder / "no runs")

@@ -29,7 +29,7 @@ OWN = [name for name in DATA["rows"] if name not in ROWS]  # controls that the p
 TRAINED = [name for name in DATA["rows"] if name.startswith(("siamese", "triplet"))]
 
 
-plan, found, chain = (partial(of_a_paper, PAPER) for of_a_paper in (made_up.plan, made_up.found, made_up.chain))
+plan, recorded, chain = (partial(of_a_paper, PAPER) for of_a_paper in (made_up.plan, made_up.recorded, made_up.chain))
 
 
 # ------------------------------------------------------------------ what the paper prints
@@ -241,7 +241,7 @@ def map_of(level, seeds, side):
 
 def test_a_run_is_a_line_for_each_side(tmp_path):
     made(tmp_path, "small", {"mean_bert": 0.4, "triplet_bert": 0.6})
-    lines = found(tmp_path)
+    lines = recorded(tmp_path)
     keys = sorted(lines[["row", "dataset", "seed"]].to_numpy().tolist())
     columns = ("wikiqa_dev", "wikiqa", "trecqa_dev", "trecqa", "pydocs")
     seeds = {"mean_bert": 1, "triplet_bert": 3}
@@ -253,7 +253,7 @@ def test_a_run_is_a_line_for_each_side(tmp_path):
         for one in of.itertuples():
             assert set(records.per_question(one).index) == {f"{side}{i}" for i in range(QUESTIONS)}
     made(tmp_path / "other", "laptop", {"mean_bert": 0.4})
-    assert set(found(tmp_path / "other").dataset) == {"pydocs"}  # no column of the paper
+    assert set(recorded(tmp_path / "other").dataset) == {"pydocs"}  # no column of the paper
 
 
 def test_other_papers_have_no_dev_columns():
@@ -265,7 +265,7 @@ def test_other_papers_have_no_dev_columns():
 @pytest.mark.slow
 def test_tables_of_both_sides(tmp_path):
     made(tmp_path, "small", {"mean_bert": 0.4, "cls_bert": 0.5, "siamese_bert": 0.6})
-    lines = found(tmp_path)
+    lines = recorded(tmp_path)
     dev, test = (cells(results_table(PAPER, "table_3", lines, dataset)) for dataset in ("wikiqa_dev", "wikiqa"))
     assert dev[0] == ["Row", "From", "MAP", "Seeds", "Budget", "Verdict"] and test[0][2:4] == ["MAP", "MRR"]
     for table, side in ((dev, "dev"), (test, "test")):
@@ -281,14 +281,14 @@ def test_tables_of_both_sides(tmp_path):
     assert next(row for row in test if row[0] == "fastText")[-1] == "not run"
     laptop = tmp_path / "laptop"
     made(laptop, "laptop", {"mean_bert": 0.4, "siamese_roberta": 0.8})
-    table = {row[0]: row for row in cells(miniature.laptop_table(PAPER, found(laptop)))}
+    table = {row[0]: row for row in cells(miniature.laptop_table(PAPER, recorded(laptop)))}
     assert table["MEAN-BERT"][5] == "1, untrained" and table["Siamese-RoBERTa"][7].startswith("+20.0 [")
     assert table["CLS-BERT"][1] == "not run" and "GloVe" not in table
 
 
 def test_an_untrained_encoder_matches_with_one_run(tmp_path):
     made(tmp_path, "paper", {"mean_bert": 0.5, "siamese_bert": 0.4, "use": 0.4}, [0])
-    lines = found(tmp_path)
+    lines = recorded(tmp_path)
     data = json.loads(json.dumps(DATA))
     for row, level in (("mean_bert", 0.5), ("siamese_bert", 0.4), ("use", 0.4)):
         data["rows"][row]["published"]["wikiqa"] = {"map": map_of(level, [0], "test")[0]}
@@ -300,7 +300,7 @@ def test_an_untrained_encoder_matches_with_one_run(tmp_path):
 @pytest.mark.slow
 def test_an_untrained_encoder_is_compared_with_every_seed(tmp_path):
     made(tmp_path, "small", {"mean_bert": 0.4, "use": 0.5, "triplet_bert": 0.7, "siamese_bert": 0.6})
-    lines = found(tmp_path)
+    lines = recorded(tmp_path)
     (pair,) = comparisons.pairs(lines, "triplet_bert", "use", "wikiqa")
     assert pair.seeds == [0, 1, 2] and pair.shown_budget == "small, this machine"
     test = comparisons.over_questions(pair, "triplet_bert", "use", "map", draws=2000)

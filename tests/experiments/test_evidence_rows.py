@@ -36,7 +36,7 @@ ABLATIONS = [name for name, row in ROWS.items() if row.get("baseline") == "longf
 GRID = [0.2, 0.4, 0.6, 0.8, 1.0]
 
 
-found = partial(made_up.found, PAPER)
+recorded = partial(made_up.recorded, PAPER)
 
 
 @cache
@@ -343,7 +343,7 @@ def test_a_run_is_a_line_of_its_row(tmp_path):
     levels = {"longformer_base": 0.25, "longformer_base_contrast": 0.75, "longformer_base_cosine": 0.5, "led_base": 0.25}
     made(tmp_path, "small", levels | {"led_base_contrast": 0.5}, [0, 2])
     made(tmp_path, "laptop", {"led_base_contrast": 0.5}, [0])
-    lines = found(tmp_path)
+    lines = recorded(tmp_path)
     keys = [[row, dataset_of(row), "small", seed] for row in (*levels, "led_base_contrast") for seed in (0, 2)]
     keys.append(["led_base_contrast", "pydocs_evidence", "laptop", 0])
     assert sorted(lines[["row", "dataset", "budget", "seed"]].to_numpy().tolist()) == sorted(keys)
@@ -367,9 +367,9 @@ def test_nothing_else_is_a_line(tmp_path):
     whole = json.loads(path.read_text())
     for change, count in (({"micro_tokens": 99}, 1), ({"epochs": 4}, 0), ({"question_limit": 12}, 0), ({"temperatures": "0.4"}, 0)):
         disk.write_json(path, whole | {"settings": whole["settings"] | change})
-        assert len(found(tmp_path)) == count, change
+        assert len(recorded(tmp_path)) == count, change
     path.unlink()
-    assert len(found(tmp_path)) == 0
+    assert len(recorded(tmp_path)) == 0
 
 
 @pytest.mark.slow
@@ -382,7 +382,7 @@ def test_a_searched_row_at_the_papers_settings_is_not_published(tmp_path):
     (seed_0, *rest) = [job for job in planned() if not job.search]
     for job in rest[:2]:
         ended(job, 0.5)
-    lines = found(tmp_path)
+    lines = recorded(tmp_path)
     assert sorted(zip(lines.row, lines.seed)) == [("longformer_base_contrast", seed) for seed in (0, 1, 2)]
     assert seed_0.folder == tries[7].folder == lines.folder[list(lines.seed).index(0)]
     ours = [row for row in cells(results_table(PAPER, "table_3", lines)) if row[0].startswith("ours, this")]
@@ -396,7 +396,7 @@ def test_a_searched_row_at_the_papers_settings_is_not_published(tmp_path):
 
 def test_questions_without_evidence_are_left_out_of_nearness_alone(tmp_path):
     made(tmp_path, "gpu", {"longformer_base_shared": 0.75, "longformer_base": 0.25}, [0, 1])
-    (pair,) = comparisons.pairs(found(tmp_path), "longformer_base_shared", "longformer_base", "hotpotqa")
+    (pair,) = comparisons.pairs(recorded(tmp_path), "longformer_base_shared", "longformer_base", "hotpotqa")
     assert pair.seeds == [0, 1] and pair.shown_budget == "gpu, this machine"
     rows = ("longformer_base_shared", "longformer_base")
     test = comparisons.over_questions(pair, *rows, "map_projected", draws=999)
@@ -463,7 +463,7 @@ def spread(values):
 def test_tables_show_means_of_seeds(tmp_path):
     levels = {"longformer_base": 0.25, "longformer_base_shared": 0.5, "longformer_base_contrast": 0.75}
     made(tmp_path, "gpu", levels, [0, 1, 2])
-    lines = found(tmp_path)
+    lines = recorded(tmp_path)
     table = cells(results_table(PAPER, "table_3", lines))
     assert table[0] == ["Row", "From", "Answer F1", "Evidence F1", "Seeds", "Budget", "Verdict"]
     ours = [row for row in table if row[0] == "ours, this machine" or row[1] == "ours, this machine"]
@@ -486,7 +486,7 @@ def test_tables_show_means_of_seeds(tmp_path):
 def test_claims_are_compared_question_by_question(tmp_path):
     levels = {"longformer_base": 0.25, "longformer_base_contrast": 0.75, "longformer_base_cosine": 0.25, "longformer_base_dot": 1.0}
     made(tmp_path, "gpu", levels | {"longformer_base_shared": 0.25}, [0, 1])
-    lines = found(tmp_path).assign(source=records.COMMITTED)
+    lines = recorded(tmp_path).assign(source=records.COMMITTED)
     table = {row[1]: row[2:] for row in cells(differences.claims_table(PAPER, lines)) if row[0] != "Claim"}
     assert len(table) == len(DATA["claims"])
     name = lambda a, b, metric: f"{ROWS[a]['name']} − {ROWS[b]['name']}, HotpotQA, {markup.NAMES[metric]}"
@@ -510,7 +510,7 @@ def test_claims_are_compared_question_by_question(tmp_path):
 
 def test_the_laptop_shows_its_own_questions(tmp_path):
     made(tmp_path, "laptop", {"longformer_base": 0.25, "longformer_base_contrast": 0.75, "led_base": 0.5}, [0])
-    lines = found(tmp_path)
+    lines = recorded(tmp_path)
     html = miniature.laptop_table(PAPER, lines, table="table_3")
     table = {row[0]: row for row in cells(html)}
     assert table["Row"][2:] == ["Answer F1", "Evidence F1", "Seeds", "Budget", "Evidence F1 against its baseline [95 %]", "Verdict"]

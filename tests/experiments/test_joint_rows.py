@@ -32,7 +32,7 @@ OTHER_PEAKS = [name for name in RUNNABLE if name.endswith(("1e_5", "5e_6"))]  # 
 TOP_5 = [name for name in RUNNABLE if name.endswith("_top_5")]
 
 
-plan, found, chain = (partial(of_a_paper, PAPER) for of_a_paper in (made_up.plan, made_up.found, made_up.chain))
+plan, recorded, chain = (partial(of_a_paper, PAPER) for of_a_paper in (made_up.plan, made_up.recorded, made_up.chain))
 
 
 # ------------------------------------------------------------------ what the paper prints
@@ -239,7 +239,7 @@ def made(tmp_path, budget, reached, seeds):
 
 def test_records_of_re_ranking(tmp_path):
     made(tmp_path, "small", {"pairwise_roberta_base": 0.5, "joint_mspp_ie_k": 0.7, "joint_mspp_ie_k_top_5": 0.8}, [0])
-    lines = found(tmp_path)
+    lines = recorded(tmp_path)
     assert lines.dataset.value_counts().to_dict() == {"wikiqa": 3, "trecqa": 3, "nq_sentences": 3, "pretraining": 1}
     lines = lines[~lines.dataset.isin(["trecqa", "nq_sentences"])].reset_index(drop=True)
     assert lines[["row", "dataset", "seed"]].to_numpy().tolist() == [
@@ -261,7 +261,7 @@ def test_records_of_claims(tmp_path):
     """FEVER's dev claims are a column, its blind test claims none, and Climate-FEVER stands apart."""
     for budget, row in (("paper", "joint_roberta_base_ie_1"), ("small", "joint_roberta_base_ie_1"), ("laptop", "joint_mspp_ie_k_ft_ie_1")):
         made(tmp_path, budget, {row: 0.8}, [0])
-    lines = found(tmp_path)
+    lines = recorded(tmp_path)
     columns = [["climate_fever", "small"], ["fever_dev", "paper"], ["pretraining", "laptop"], ["pydocs_claims", "laptop"]]
     assert sorted(lines[["dataset", "budget"]].to_numpy().tolist()) == columns
     values = {line.dataset: measured.values(lines[lines.dataset == line.dataset], "label_accuracy") for line in lines.itertuples()}
@@ -288,14 +288,14 @@ def test_public_labels_of_both_sides_are_two_columns(tmp_path):
     record = json.loads(path.read_text())
     record["metrics"]["test"] = {"label_accuracy": 0.7, "claims": 9}
     disk.write_json(path, record)
-    shown = [(line.dataset, measured.figures(line)["label_accuracy"]) for line in found(tmp_path).itertuples()]
+    shown = [(line.dataset, measured.figures(line)["label_accuracy"]) for line in recorded(tmp_path).itertuples()]
     assert shown == [("fever_dev", 0.8), ("fever_test", 0.7)]
 
 
 def test_claims_are_compared_claim_by_claim(tmp_path):
     reached = {"joint_roberta_base_ie_1": 0.6, "joint_mspp_ie_k_ft_ie_1": 0.9, "pairwise_roberta_base_maxpool": 0.9}
     made(tmp_path, "small", reached, [0, 1])
-    lines = found(tmp_path)
+    lines = recorded(tmp_path)
     html = differences.claims_table(PAPER, lines.assign(source=measured.COMMITTED))
     table = {row[0]: row[2:] for row in cells(html) if "Carried over to Climate" in row[0]}
     shown, _, alike = (next(row for name, row in table.items() if words in name) for words in ("one without", "weighted", "max pooling"))
@@ -322,7 +322,7 @@ def test_published_claims_and_re_rankings_are_read_back(tmp_path):
 
 def test_lines_that_are_ours_alone_are_no_lines_of_the_paper(tmp_path):
     assert not DATA["rows"]["pairwise_mspp"]["published"]["wikiqa"]
-    words = verdicts.of_cells(DATA, "joint_mspp_ie_k_ft_ie_1", "fever_dev", ("label_accuracy",), found(tmp_path))
+    words = verdicts.of_cells(DATA, "joint_mspp_ie_k_ft_ie_1", "fever_dev", ("label_accuracy",), recorded(tmp_path))
     assert words == [("not run", "")]
-    html = results_table(PAPER, "table_pairwise", found(tmp_path), "wikiqa")
+    html = results_table(PAPER, "table_pairwise", recorded(tmp_path), "wikiqa")
     assert [row[0:2] for row in cells(html)[1:]] == [["Pairwise RoBERTa-Base", "paper"], ["MSPP IEk → FT pairwise", "ours"]]

@@ -1,4 +1,4 @@
-"""Tables of budget laptop, a miniature of each paper on our own questions, and of what `make demo` runs."""
+"""Tables of budget laptop, a miniature of each paper on pydocs, and of what `make demo` runs."""
 
 from typing import NamedTuple
 
@@ -33,7 +33,7 @@ class Questions(NamedTuple):
 
 @pages.register("results", on_page=True)
 def results(paper: str, table: str, laptop: str = "", *, page) -> str:
-    """A table of a paper beside ours; with the word `laptop` also one of our own questions."""
+    """A table of a paper beside ours; with the word `laptop` also one of pydocs."""
     if laptop not in ("", "laptop"):
         raise ValueError(f"after a table the word laptop is expected, or nothing: got {laptop!r}")
     return results_tabs(paper, table, bool(laptop), links=page.links)
@@ -52,7 +52,7 @@ def results_tabs(
 
 @pages.register("claims")
 def claims_tabs(paper: str, runs: pd.DataFrame | None = None, folder=None) -> str:
-    """The claims of a paper on its own data sets, and on our own questions."""
+    """The claims of a paper on its own data sets, and on pydocs."""
     panels = [
         ("The paper's data sets", differences.claims_table(paper, runs, folder=folder)),
         _panel(differences.laptop_claims_table(paper, runs, folder=folder)),
@@ -168,7 +168,7 @@ def _made_on(lines: pd.DataFrame) -> str:
 def demo_table(paper: str = "sentence_objectives", runs: pd.DataFrame | None = None, folder=None) -> str:
     """What `make demo` made on this machine: each row's own task, its ranking, its gain. No committed record is shown.
 
-    MAP of answer sentence selection on our own questions; the difference to the baseline is paired by question, with
+    MAP of answer sentence selection on pydocs; the difference to the baseline is paired by question, with
     its 95 % bootstrap interval.
 
     Returns: "" where no row of the demonstration has been fine-tuned on this machine.
