@@ -20,6 +20,7 @@ OLD = {
     "aslab.analysis.claims": "claims",
     "aslab.analysis.overlap": "overlap",
     "aslab.slot_cosines": "slots",
+    "aslab.slots": "slots",
     "asutil.corpus.sources": "fetch",
     "asutil.corpus.index": "index",
     "asutil.data.nq_sentences": "build nq_sentences",
