@@ -58,8 +58,10 @@ def executed(text: str, made_from: str = "") -> dict:
 
 
 def lesson_page(notebook: dict) -> dict:
-    """The page of an executed lesson: no progress bars, tables aligned, plots in the page's colours."""
+    """The page of an executed lesson: no progress bars, tables aligned, plots in the page's colours, the installing cell folded."""
     for number, cell in enumerate(notebook["cells"]):
+        if "install" in cell["metadata"].get("tags", ()):
+            cell["metadata"]["tags"].append("hide-input")
         outputs = [output for output in cell.get("outputs", ()) if output.get("name") != "stderr"]
         for output in outputs:
             if SVG in output.get("data", {}):

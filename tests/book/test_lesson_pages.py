@@ -35,6 +35,12 @@ def test_a_page_has_plots_in_its_colours_and_no_progress_bars(lessons):
     assert table == '<td class="as2-number">2.5</td>'
 
 
+def test_the_cell_that_installs_is_folded(lessons):
+    cells = [{"cell_type": "code", "metadata": {"tags": [tag]}, "source": "", "outputs": []} for tag in ("install", "parameters")]
+    page = lessons.lesson_page({"cells": cells})
+    assert [cell["metadata"]["tags"] for cell in page["cells"]] == [["install", "hide-input"], ["parameters"]]
+
+
 def test_a_lesson_runs_again_where_its_text_changes(lessons, tmp_path, monkeypatch):
     ran = []
 
