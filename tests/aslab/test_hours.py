@@ -109,6 +109,7 @@ def test_a_table_of_papers_and_their_sum():
     assert hours.expected(plan.jobs("sentence_objectives", "gpu", ["roberta_base"]), 2, []) == ""
 
 
+@pytest.mark.slow
 def test_committed_runs_tell_the_hours_of_a_budget(capsys):
     asutil.main(["hours", "joint_inference", "small", "--cores", "2"])
     *_, last = capsys.readouterr().out.splitlines()

@@ -267,6 +267,7 @@ def test_unknown_names_are_refused():
         plans.jobs("joint_inference", "paper", rows=["gear"], folder_for=stub, folder=FOLDER)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("notebook", list(papers.NOTEBOOKS))
 def test_plans_and_settings_name_parameters_that_the_notebooks_have(notebook):
     if not (FOLDER.parent / "notebooks" / f"{notebook}.ipynb").is_file():

@@ -297,6 +297,7 @@ def test_a_run_is_measured_as_it_was_made_from_its_own_index(tmp_path, monkeypat
     assert index.info["documents_read"] == 120 - 40 * (objective == "ssp")
 
 
+@pytest.mark.slow
 def test_other_documents_are_read_as_the_run_read_its_own(tmp_path, monkeypatch):
     """Wikipedia after four corpora: splitter, shortest sentence and negatives are the run's; a text column belongs to its corpus."""
     trained_on = written(tmp_path / "own.jsonl", made_up_documents(80, paragraphs=(3, 5), sentences=(3, 9)), column="body")

@@ -40,6 +40,7 @@ def test_the_same_weights_that_rank_otherwise_are_two_systems(tmp_path):
     assert reason(compared(tmp_path, of_base=kept, **kept)) == ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("budget", ["small", "gpu", "paper"])
 @pytest.mark.parametrize(("start", "on_the_way"), [(OTHER, False), (OTHER, True), (BACKBONE, True)])
 def test_two_encoders_are_two_stand_ins_below_budget_paper(tmp_path, budget, start, on_the_way):
@@ -114,6 +115,7 @@ def test_the_zero_shot_figure_is_of_the_questions_that_the_record_is_about(tmp_p
 # ------------------------------------------------------------------ a model at chance
 
 
+@pytest.mark.slow
 def test_a_model_is_above_chance_where_the_exact_interval_is(tmp_path):
     """P@1 of 40 questions that are drawn with replacement is a binomial share: its 2.5 % quantile against the random order's .123."""
     seen = set()
@@ -191,6 +193,7 @@ def found_on_its_own_task():
 # ------------------------------------------------------------------ collapsed slots
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("first", "mean", "pooling", "expected"),
     [

@@ -167,6 +167,7 @@ def records_of(means: dict, dataset="wikiqa", budget="small", seeds=(0,), **more
     return pd.DataFrame(columns | rest)
 
 
+@pytest.mark.slow
 def test_orderings_are_the_claims_of_the_paper(page):
     means = {"triplet_bert": 0.9, "siamese_bert": 0.3, "glove": 0.9, "mean_bert": 0.9, "use": 0.9}
     data, found = papers.read("asbert"), records_of(means, seeds=(0, 1, 2))

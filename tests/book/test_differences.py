@@ -131,6 +131,7 @@ def test_a_paper_without_claims(tmp_path):
 # ------------------------------------------------------------------ the tests of our runs
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("ours", "seen"), [(0.7, "seeds and questions"), (0.5, "neither")])
 def test_a_line_has_each_test_and_what_it_sees(tmp_path, ours, seen):
     for seed, more in enumerate((0, 0.05, -0.05)):
@@ -147,6 +148,7 @@ def test_a_line_has_each_test_and_what_it_sees(tmp_path, ours, seen):
     assert ("†" in row[1], "‡" in row[2], "†" in row[3]) == ("seeds" in seen, "questions" in seen, False)
 
 
+@pytest.mark.slow
 def test_one_seed_has_an_interval_over_questions_and_no_verdict(tmp_path):
     lines = compared(tmp_path, 0.9, 0.5, [0])
     row = next(r for r in cells(differences.two_tests_table(PAPER, lines, folder=FOLDER)) if r[0].startswith(ROWS))

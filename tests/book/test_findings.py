@@ -100,6 +100,7 @@ def test_a_head_that_one_row_alone_keeps_is_a_note(results, kept, note):
     assert not any("keeps the head" in text for text in said if "− RoBERTa-Base" in text)
 
 
+@pytest.mark.slow
 def test_runs_of_this_machine_say_nothing_there(results):
     runs = recorded(results)
     here = runs[runs.row == "roberta_ssp"].assign(source="this machine", row="electra_ssp")
@@ -233,6 +234,7 @@ def test_without_runs_there_is_no_answer_and_no_plot(tmp_path, monkeypatch):
 # ------------------------------------------------------------------ tied for best
 
 
+@pytest.mark.slow
 def test_rows_that_are_not_told_from_the_best_are_tied_with_it(results):
     data, runs = papers.read(PAPER, FOLDER), recorded(results)
     lines = runs[runs.budget == "small"]
@@ -271,6 +273,7 @@ def test_a_quoted_figure_follows_from_the_records(results, text, shown):
     assert "bm25" not in quote.files and "seed{}" not in quote.files, "a record that is there"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -310,6 +313,7 @@ def quotes_of_pages() -> list[tuple[str, str]]:
     return [(slug(path), " ".join(text.split())) for path in sorted(pages) for text in QUOTED.findall(path.read_text("utf-8"))]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("page", "text"), quotes_of_pages())
 def test_what_pages_say_follows_from_the_committed_files(page, text):
     """Computed again from the files alone."""

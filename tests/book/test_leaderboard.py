@@ -123,6 +123,7 @@ def test_several_records_are_refused_where_they_are_no_sum(tmp_path, monkeypatch
         measured.read("mined")
 
 
+@pytest.mark.slow
 def test_the_committed_figures_without_exchange_are_those_of_the_runs():
     records = {}
     for path in (rundir.root() / "results").glob("*/*/*-small-seed*.json"):
@@ -140,6 +141,7 @@ def test_the_committed_figures_without_exchange_are_those_of_the_runs():
     assert compared["wikiqa"] > 40 and compared["trecqa"] >= 7 and compared["pydocs"] == 9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("architecture", "readout", "least", "most"),
     [("pair", "score", 0.5, 0.8), ("siamese", "probability", 0.85, 1.0), ("triplet", "distance", 0.0, 0.4)],

@@ -72,6 +72,7 @@ def test_a_bookmark_says_its_words_once(pdf):
     assert pdf.TWICE.sub(pdf.once, made) == once
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(browser.found() is None, reason="needs Chromium")
 def test_a_pdf_has_links_bookmarks_and_every_chapter(pdf, html, monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["as2_pdf.py", str(html)])

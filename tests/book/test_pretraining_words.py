@@ -46,6 +46,7 @@ def test_the_verdicts_that_the_summaries_name(paper, family):
 OBJECTIVES = ("sp", "ssp", "psd", "all")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("paper", "words"),
     [

@@ -94,6 +94,7 @@ def results(tmp_path):
 # ------------------------------------------------------------------ the paper's tables
 
 
+@pytest.mark.slow
 def test_results_table(results):
     html = results_table(PAPER, "table_1", recorded(results), folder=FOLDER)
     assert html.count("<table") == 5  # four data sets, and the rows of WikiQA that have no runs
@@ -145,6 +146,7 @@ def test_a_zero_shot_line_for_each_backbone(results):
     ]
 
 
+@pytest.mark.slow
 def test_private_relative_and_missing_cells(results):
     wqa = results_table(PAPER, "table_1", recorded(results), "wqa", folder=FOLDER)
     assert line(wqa, "RoBERTa-Base")[2:] == ["baseline", "baseline", "baseline", "5", "paper", "private data"]

@@ -62,6 +62,7 @@ def test_span_ids_are_the_tokenizers_ids_of_the_joined_text(corpus, tokenizer):
         assert tokenizer(text, add_special_tokens=False)["input_ids"] == ids
 
 
+@pytest.mark.slow
 @given(st.lists(st.text(min_size=1, max_size=60), min_size=1, max_size=6))
 @settings(max_examples=30, deadline=None)
 def test_byte_level_text_is_lossless(tokenizer, tmp_path_factory, sentences):

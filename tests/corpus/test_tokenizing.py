@@ -49,6 +49,7 @@ def test_ids_are_those_of_each_text(backend, monkeypatch):
     assert apart(backend, TEXTS) == one_by_one(backend, TEXTS)
 
 
+@pytest.mark.slow
 @given(texts=st.lists(st.lists(st.sampled_from(PIECES), max_size=12).map("".join), max_size=8) | st.lists(st.text(max_size=30), max_size=4))
 @settings(max_examples=250, deadline=None)
 def test_ids_are_those_of_each_text_in_any_script(tokenizer, word_pieces, texts):

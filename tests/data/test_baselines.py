@@ -43,6 +43,7 @@ def test_words_of_other_scripts(text, words):
     assert baselines.words(text) == [unicodedata.normalize("NFC", word) for word in words]
 
 
+@pytest.mark.slow
 def test_every_letter_and_digit_is_a_word_and_nothing_else_is():
     """Characters of scripts with spaces, each alone; a mark is a part of a word, and no word alone."""
     for character in map(chr, range(sys.maxunicode + 1)):

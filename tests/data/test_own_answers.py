@@ -162,6 +162,7 @@ FORMS[".parquet"] = lambda frame: frame.to_parquet()
 WORD = st.text(st.sampled_from('a"é,;\t\n \u2028x'), min_size=1).filter(str.strip)
 
 
+@pytest.mark.slow
 @settings(max_examples=80, deadline=None)
 @given(texts=st.lists(st.tuples(WORD, WORD), min_size=3, max_size=9), form=st.sampled_from(sorted(FORMS)), capitals=st.booleans())
 def test_what_pandas_writes_is_read_as_it_was_labels_too_that_are_true_or_false(tmp_path_factory, texts, form, capitals):

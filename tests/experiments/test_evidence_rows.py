@@ -89,6 +89,7 @@ def test_claims_follow_from_the_rows():
 # ------------------------------------------------------------------ the plan
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("budget", rundir.BUDGETS)
 def test_what_a_budget_runs(budget):
     entry, jobs = DATA["budgets"][budget], plan(budget)
@@ -149,6 +150,7 @@ def tried(row):
     return [tuple(job.parameters[name] for name in names) for job in plan("paper", row) if job.search]
 
 
+@pytest.mark.slow
 def test_a_search_has_twenty_points_of_the_grid_for_each_row():
     points = {}
     for row in RUNNABLE:
@@ -339,6 +341,7 @@ def precision(level, seed, side="dev"):
     return np.where(is_right(level, seed, side), 1, 1 / 4)[:-WITHOUT]
 
 
+@pytest.mark.slow
 def test_a_run_is_a_line_of_its_row(tmp_path):
     levels = {"longformer_base": 0.25, "longformer_base_contrast": 0.75, "longformer_base_cosine": 0.5, "led_base": 0.25}
     made(tmp_path, "small", levels | {"led_base_contrast": 0.5}, [0, 2])
@@ -508,6 +511,7 @@ def test_claims_are_compared_question_by_question(tmp_path):
     assert near[3:5] == ["2", "gpu"] and "questions" in near[5]
 
 
+@pytest.mark.slow
 def test_the_laptop_shows_its_own_questions(tmp_path):
     made(tmp_path, "laptop", {"longformer_base": 0.25, "longformer_base_contrast": 0.75, "led_base": 0.5}, [0])
     lines = recorded(tmp_path)

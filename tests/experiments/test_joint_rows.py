@@ -312,6 +312,7 @@ def test_claims_are_compared_claim_by_claim(tmp_path):
     assert test.difference == pytest.approx(0.3) and test.interval == pytest.approx((0.3 - 1.96 * error, 0.3 + 1.96 * error), abs=0.03)
 
 
+@pytest.mark.slow
 def test_published_claims_and_re_rankings_are_read_back(tmp_path):
     made(tmp_path, "small", {"pairwise_roberta_base": 0.5, "joint_roberta_base_ie_k_top_5": 0.8, "pairwise_roberta_base_maxpool": 0.6}, [0])
     _, after, held = made_up.published(PAPER, tmp_path)

@@ -64,6 +64,7 @@ CASES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("paper", "row", "dataset", "place", "change", "expected"), CASES)
 def test_what_a_paper_prints_is_required_and_what_it_leaves_open_is_not(paper, row, dataset, place, change, expected):
     data, records = papers.read(paper), chain(paper, row, dataset)

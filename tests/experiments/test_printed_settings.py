@@ -85,6 +85,7 @@ def test_every_run_at_budget_paper_has_what_its_paper_prints():
     assert set(checked) == set(papers.papers()) and min(checked.values()) > 200
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("paper", papers.papers())
 def test_every_chain_at_budget_paper_counts_as_the_papers_own(paper):
     """All runs of budget paper are compared with printed figures, but another USE and the rows with other peaks, which have none."""

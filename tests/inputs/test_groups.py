@@ -318,6 +318,7 @@ def test_the_order_of_trec_qa_says_nothing(mirror, tokenizer):
     assert_order_says_nothing(joint_ranker(tokenizer, RobertaConfig), split)
 
 
+@pytest.mark.slow
 def test_a_ranker_comes_from_a_folder_and_knows_its_k(ranker, tmp_path, tokenizer):
     folder = ranker.model.save(tmp_path / "finetune-joint-0123456789ab" / "model")
     again = rankers.load_ranker(folder, device="cpu")

@@ -26,6 +26,7 @@ VALUES = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(st.dictionaries(st.text(max_size=5), VALUES, max_size=4))
 def test_what_is_sealed_is_read_back(tmp_path_factory, content):
     path = disk.write_json(tmp_path_factory.mktemp("json") / "record.json", content)

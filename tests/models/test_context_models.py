@@ -176,6 +176,7 @@ def test_packed_ordered_and_padded_have_the_same_loss_and_gradients(name, member
 # ------------------------------------------------------------------ one head, or one an objective
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layout", ["ordered", "packed"])
 @pytest.mark.parametrize("name", ["roberta", "electra with its generator"])
 def test_each_example_is_scored_by_the_head_of_its_objective(name, layout):

@@ -271,6 +271,7 @@ def by_cosine(folder, questions, max_tokens=32):
     return found
 
 
+@pytest.mark.slow
 def test_the_zero_shot_line_is_the_cosine_of_the_backbone_as_it_is(folder):
     scores = nearest.Nearest(embedder.untrained(folder, 32)).score(asked())
     np.testing.assert_allclose(scores["score"], by_cosine(folder, asked()), atol=1e-6)

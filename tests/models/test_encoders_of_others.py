@@ -41,6 +41,7 @@ def library_model(backbone, place, similarity=None, longest=60, **options):
     return model
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("similarity", ["cosine", "dot", "euclidean", "manhattan"])
 def test_an_encoder_ranks_by_the_similarity_that_it_was_saved_with(tmp_path, backbone, similarity):
     model = library_model(backbone, tmp_path / "model", similarity)

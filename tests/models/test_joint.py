@@ -341,6 +341,7 @@ def test_a_head_of_another_form_is_refused_in_words(saved):
         loading.load(folder, joint=shape(form=form, classes=3))
 
 
+@pytest.mark.slow
 def test_pooling_is_kept_with_the_model_and_never_exchanged_under_a_head(saved, tmp_path):
     model, folder = saved
     config = json.loads((folder / "config.json").read_text())

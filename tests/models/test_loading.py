@@ -306,6 +306,7 @@ def test_what_a_transformers_checkpoint_carries_is_kept(tokenizer, tmp_path, cap
     assert loading.load(tmp_path / "three", keep_head=False).fresh == ("pair",)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CONFIGS)
 def test_every_architecture_makes_the_round_trip(name, tokenizer, tmp_path):
     config = type(CONFIGS[name])(**CONFIGS[name].to_diff_dict() | {"vocab_size": 300})

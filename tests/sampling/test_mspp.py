@@ -114,6 +114,7 @@ def test_every_span_that_qualifies_is_drawn_equally_often(size):
     assert chisquare(np.bincount(drawn // 4400)).pvalue > 0.001  # ten equal parts of the corpus
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [{}, {"positives": 2}, {"max_sentences": 2, "hard_negatives": 4}])
 def test_each_slot_is_equally_often_positive(tokenizer, tmp_path, options):
     sampler = Sampler(c.build(made_up_documents(120), tokenizer, tmp_path / "index"), "mspp", **options)
@@ -142,6 +143,7 @@ documents_of_names = st.lists(
 )
 
 
+@pytest.mark.slow
 @given(documents_of_names, st.integers(0, 10**6), st.sampled_from([o for o in OPTIONS if "split" not in o]))
 @settings(max_examples=80, deadline=None)
 def test_laws_for_any_small_corpus(documents, seed, options):
@@ -193,6 +195,7 @@ def test_real_corpora_are_not_searched(corpus, monkeypatch):
 # ------------------------------------------------------------------ token ids
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("like", ["RoBERTa", "BERT"])
 @pytest.mark.parametrize("options", [{}, {"max_tokens": 6 * 9}, {"positives": 2, "max_sentences": 2, "max_tokens": 7 * 33}])
 def test_token_ids_and_types_equal_the_tokenizer_on_the_text(corpus, documents, tmp_path, like, options):

@@ -95,6 +95,7 @@ def test_a_new_objective_is_accepted_wherever_objectives_are_named(new, tmp_path
     assert made.pretraining.parameters["objective"] == "npp"
 
 
+@pytest.mark.slow
 def test_it_is_one_file_of_the_project(new, corpus, tmp_path):
     """A copy of the project that has one file more makes the same examples."""
     shutil.copytree(ROOT / "asutil", tmp_path / "asutil", ignore=shutil.ignore_patterns("__pycache__"))

@@ -53,6 +53,7 @@ def test_same_paragraph_before(corpus):
     assert any(g[1].paragraph[1] == g[0].paragraph[0] for g in made)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("objective", "count", "repeated"), [*((o, 20, 0.35) for o in PLAIN), *((o, 25, 0.2) for o in CONTEXTUAL)])
 def test_repeated_sentences_stand_in_no_negative_and_no_context_twice(tokenizer, tmp_path, objective, count, repeated):
     corpus = c.build(made_up_documents(count, repeated=repeated, paragraphs=(2, 6)), tokenizer, tmp_path / "index")
@@ -240,6 +241,7 @@ def test_lengths_do_not_give_the_label_away(tokenizer, tmp_path):
     assert abs(mannwhitneyu(positive, negative).statistic / len(positive) / len(negative) - 0.5) < 0.03
 
 
+@pytest.mark.slow
 @given(st.integers(0, 10**6), st.sampled_from([*PLAIN, *CONTEXTUAL]))
 @settings(max_examples=45, deadline=None)
 def test_laws_for_any_seed(corpus, seed, objective):

@@ -179,6 +179,7 @@ def test_a_causal_model_without_the_two_words_or_their_template(tmp_path, tokeni
         load_ranker(causal(tmp_path / "template", tokenizer, template=deaf))
 
 
+@pytest.mark.slow
 def test_a_stopped_scoring_continues(tmp_path, bert_tokenizer, monkeypatch):
     folder = saved(tmp_path / "model", "bert", 1, bert_tokenizer)
     other = saved(tmp_path / "other", "bert", 1, bert_tokenizer, hidden_act="relu")

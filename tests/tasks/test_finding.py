@@ -53,6 +53,7 @@ def in_one(model, contexts, **chosen):
     return batch
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in finder.MADE_HERE if name.startswith("tiny")])
 def test_vectors_are_those_of_the_markers(tokenizer, questions, name):
     model = new(tokenizer, name, 400).eval()
@@ -114,6 +115,7 @@ def test_questions_without_evidence_or_answer_are_not_contrasted(tokenizer):
     assert (model.contrast_losses(model(micro), micro) > 0).tolist() == micro["contrasted"].tolist()
 
 
+@pytest.mark.slow
 def test_micro_batches_sum_to_the_loss_of_the_whole_batch(tokenizer, questions):
     model = new(tokenizer, projection="per_type", loss_weight=0.5).double().eval()
     contexts, total = read(model, questions), lambda parts: trainer.weighted(parts, model.loss_weights())

@@ -165,6 +165,7 @@ def test_a_rule_takes_the_best_below_the_margin(scores, right, negatives, skip, 
     assert all(scores[n] <= min(right) for n in positions), "a negative never scores above a right candidate"
 
 
+@pytest.mark.slow
 def test_negatives_are_those_of_sentence_transformers(tmp_path, tokenizer, data):
     """Each question with its right candidates alone: `mine_hard_negatives` knows no wrong ones."""
     from datasets import Dataset

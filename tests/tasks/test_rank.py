@@ -201,6 +201,7 @@ def test_a_changed_model_scores_everything_again(ranker, scored, tmp_path, chang
 # ------------------------------------------------------------------ memory and progress
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_questions(ranker, monkeypatch):
     """Four times the questions, each with kilobytes of text: what is held at once stays that of a window."""
     monkeypatch.setattr(rank, "WINDOW", 64)

@@ -75,6 +75,7 @@ def test_the_k_best_equal_a_slow_loop(given):
         assert (name in reranking.border_ties(both, k)) == (len(border) == 2 and border[0] == border[1])
 
 
+@pytest.mark.slow
 @FEWER
 @given(rankings(), st.randoms())
 def test_ties_know_neither_labels_nor_the_order_of_rows(given, draw):
@@ -378,6 +379,7 @@ class Knowing:
         return pd.DataFrame(rows, columns=[*reranking.ROW, "score"]).astype({"label": np.int8, "score": np.float32})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("k", [None, 3])
 def test_the_notebook_from_two_runs_to_a_record(two, monkeypatch, k):
     monkeypatch.setattr(rankers, "load_ranker", lambda name: Knowing())

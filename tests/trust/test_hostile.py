@@ -24,6 +24,7 @@ def tried(folder, inputs, *names):
     return hostile.figures(hostile.tried(chosen, inputs, 1, folder, large=()), 1)
 
 
+@pytest.mark.slow
 def test_a_sample_is_accepted_with_an_account_or_refused_by_name(tmp_path):
     found = tried(tmp_path, 120, *SOME)
     assert found["inputs"] == 120 == found["accepted"] + found["refused"]

@@ -200,6 +200,7 @@ def long(tokenizer, tmp_path_factory):
     return c.build(made_up_documents(80), tokenizer, tmp_path_factory.mktemp("long") / "index", source="made up")
 
 
+@pytest.mark.slow
 def test_lengths_of_made_up_text_say_nothing(long, monkeypatch):
     monkeypatch.setattr(lengths.sampling, "OBJECTIVES", ("ssp", "mspp"))
     found = lengths.check(long, 2000, 1)
