@@ -9,7 +9,7 @@ BUILT := $(SITE)/.built
 CORES ?= 2
 ON_ALL_CORES := --numprocesses auto --dist loadfile --no-loadscope-reorder
 # What the book is made from, without what its build writes into book/.
-WRITTEN := _build runs gallery notebooks data_cards
+WRITTEN := _build runs reports gallery notebooks data_cards
 FIND = find asutil aslab experiments notebooks book data_cards results -type d \
 	\( -name __pycache__ -o -name .ipynb_checkpoints $(WRITTEN:%=-o -path book/%) \) -prune -o -type f -print; \
 	ls *.md CITATION.cff runs/*/record.json 2>/dev/null
@@ -92,4 +92,4 @@ results: $(READY)  ## records of finished runs above the laptop budget into resu
 	$(BIN)/asutil claims results/claims.csv
 
 clean:  ## the built book and caches; runs and the virtual environment stay
-	rm -rf book/_build book/runs book/gallery book/notebooks book/data_cards .pytest_cache .ruff_cache .hypothesis .snakemake
+	rm -rf book/_build book/runs book/reports book/gallery book/notebooks book/data_cards .pytest_cache .ruff_cache .hypothesis .snakemake

@@ -7,7 +7,6 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-import yaml
 from huggingface_hub import EvalResult, HfApi, ModelCard, ModelCardData
 
 from asutil import metrics, models, tasks
@@ -15,6 +14,7 @@ from asutil.io import disk
 from asutil.metrics import significance
 
 from . import commands, rundir
+from .cards import licence_of
 from .records import PER_QUESTION
 
 USE = {
@@ -98,14 +98,6 @@ def card(record: dict, scores, place: str) -> ModelCard:
         "The licences of the model that it begins with and of the data hold for it, too.",
     ]
     return ModelCard("\n\n".join(text) + "\n")
-
-
-def licence_of(dataset: str) -> str:
-    """The licence in a data set's card; for data of the user, that it is theirs to say."""
-    path = rundir.root() / "data_cards" / f"{dataset}.md"
-    if not path.is_file():
-        return "not known: it has no data card"
-    return yaml.safe_load(path.read_text("utf-8").split("---")[1])["licence"]
 
 
 def export_and_push(run: str, to: Path, push: str | None) -> Iterator[Path | str]:

@@ -109,6 +109,27 @@ def _judged(data: dict, runs: pd.DataFrame) -> list[Judged]:
     return every
 
 
+def headline() -> list[tuple[dict, Judged]]:
+    """(paper's file, claim) of every claim that the papers' files name as `headline`, on their own data sets."""
+    every = []
+    for paper in papers.papers():
+        data, runs = comparisons.rows_and_runs(paper)
+        every += [(data, one) for one in headline_of(data, runs)]
+    return every
+
+
+def headline_of(data: dict, runs: pd.DataFrame) -> list[Judged]:
+    """The headline claims of one paper, on its own data sets."""
+    chosen = data.get("headline", ())
+    return [one for one in judged(data, runs) if one.outcome.claim["id"] in chosen and one.family != PYDOCS]
+
+
+def counted(every: list[Judged]) -> str:
+    """How many claims have which verdict: `22 claims: 2 suggestive, 5 inconclusive, 15 not run`."""
+    words = Counter(one.word for one in every)
+    return f"{len(every)} claims: " + ", ".join(f"{words[word]} {word}" for word in VERDICTS if words[word])
+
+
 def on_pydocs(data: dict, runs: pd.DataFrame, claim: dict) -> Outcome:
     """A claim as budget laptop asks it."""
     rows = (claim["row_a"], claim["row_b"])

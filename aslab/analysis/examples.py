@@ -3,20 +3,60 @@
 Everything here is a function of scores; text is joined where the data set is on this machine.
 """
 
+import os
 from functools import lru_cache
+from typing import NamedTuple
 
 import pandas as pd
 
-from asutil.data import answers
-from asutil.data.data_sets import ANSWERS
+from asutil.data import answers, long_questions
+from asutil.data.baselines import words
+from asutil.data.data_sets import ANSWERS, LONG
 from asutil.draws import choose
 from asutil.io import hub
-from asutil.metrics.changes import best_of
+from asutil.metrics.changes import best_of, fates, move_counts, rank_moves
 
-from .. import papers, plan, rundir
+from .. import papers, plan, records, rundir
 from ..papers import SPLITS
 from ..records import HERE
+from ..show import plots
+from ..show.markup import NAMES
 from . import comparisons
+
+SHORT = 25  # words of a candidate, on average: such questions are read first
+CONTEXTS = 3  # questions of contexts
+LONGEST = 300  # characters of a sentence that are shown
+NOT_PUBLISHED = ("wikiqa", "trecqa", "asnq", "newsas2")  # their text is on no page of a site that others read
+SITE = "AS2_SITE"
+
+
+class Example(NamedTuple):
+    """A question with the best candidates of two rows.
+
+    Attributes:
+        fate: one of `changes.FATES`, by the best candidates; "" for a context, whose sentences are ranked.
+        question: its text; its id where the text is not here.
+        ranked: name of a row -> its candidates as `changes.best_of` gives them.
+        texts: candidate id -> text; empty where the text is not here.
+    """
+
+    fate: str
+    question: str
+    ranked: dict[str, list]
+    texts: dict[str, str]
+
+    @property
+    def reason(self) -> str:
+        """The rank of the first right candidate in both lists, and how many words the best candidates share with the question."""
+        ranks = [
+            next((str(rank) for _, label, _, rank in own if label), f"below {len(own)}") for own in self.ranked.values()
+        ]
+        asked = set(words(self.question))
+        shared = [len(asked & set(words(self.texts.get(own[0][0], "")))) for own in self.ranked.values()]
+        return (
+            f"First right candidate: rank {ranks[0]} on the left, {ranks[1]} on the right. "
+            f"Words that the best candidate shares with the question: {shared[0]} and {shared[1]}."
+        )
 
 
 def best_pairs(data: dict, runs: pd.DataFrame, before: str, after: str) -> list[comparisons.Pair]:
@@ -35,11 +75,45 @@ def best_pairs(data: dict, runs: pd.DataFrame, before: str, after: str) -> list[
     return best
 
 
-def lists(both, baseline: str, fate: pd.Series, limit: int) -> dict[str, tuple[list, list]]:
-    """question -> both ranked lists: some rescued questions and one lost one, else what the records share."""
+def of_pair(data: dict, pair: comparisons.Pair, rows: tuple[str, str], limit: int = 2) -> list[Example]:
+    """`limit` rescued questions and one lost one by the first seed of two rows; of contexts some that both records hold.
+
+    A hash chooses among the questions that are short enough to read, or among all where none is or texts are not here.
+    """
+    both = pair.records_of(rows, pair.seeds[0])
+    names = [data["rows"][row]["name"] for row in rows]
+    if records.kind(both[0].record) == "context":
+        each = [_nearest(line) for line in both]
+        shared = choose(set.intersection(*map(set, each)), CONTEXTS)
+        known = {name: (name, {}) for name in shared} | _texts_of_contexts(pair.dataset, shared)
+        return [
+            Example("", known[name][0], {row: own[name] for row, own in zip(names, each)}, known[name][1])
+            for name in shared
+        ]
+    fate = fates(*map(records.per_question, both))
+    questions = at_hand(both[1].record, pair.dataset, fate.index)
+    chosen = []
+    for name, two in lists(
+        both, rows[0], fate, limit, {name for name, one in questions.items() if _is_short(one)}
+    ).items():
+        title, texts = texts_of(questions.get(name), name, two)
+        chosen.append(Example(fate[name], title, dict(zip(names, two)), texts))
+    return chosen
+
+
+def _is_short(question) -> bool:
+    return sum(len(one.text.split()) for one in question.candidates) <= SHORT * len(question.candidates)
+
+
+def lists(both, baseline: str, fate: pd.Series, limit: int, short=frozenset()) -> dict[str, tuple[list, list]]:
+    """question -> both ranked lists: some rescued questions and one lost one, else what the records share.
+
+    Args:
+        short: ids of questions that come before others.
+    """
     if all(line.folder is not None for line in both):
         tables = [rundir.read_table(line.folder) for line in both]
-        names = _chosen(fate, fate.index, limit)
+        names = _chosen(fate, fate.index, limit, short)
         lists = {name: tuple(best_of(scores, name) for scores in tables) for name in names}
     else:  # a record also has its baseline's lists of its questions
         first, last = ({entry["question_id"]: entry for entry in line.record.get("chosen", ())} for line in both)
@@ -48,19 +122,49 @@ def lists(both, baseline: str, fate: pd.Series, limit: int) -> dict[str, tuple[l
         before |= {name: entry["candidates"] for name, entry in first.items()}
         shared = [name for name in last if name in before and name in fate.index]
         lists = {name: (before[name], last[name]["candidates"]) for name in shared}
-    return {name: lists[name] for name in _chosen(fate, lists, limit) or choose(lists, limit)}
+    return {name: lists[name] for name in _chosen(fate, lists, limit, short) or choose(lists, limit)}
 
 
-def _chosen(fate: pd.Series, among, limit: int) -> list[str]:
+def _chosen(fate: pd.Series, among, limit: int, short) -> list[str]:
     fate = fate[fate.index.isin(list(among))]
-    return [*choose(fate.index[fate == "rescued"], limit), *choose(fate.index[fate == "lost"], 1)]
+    of = {word: list(fate.index[fate == word]) for word in ("rescued", "lost")}
+    readable = {word: [name for name in names if name in short] or names for word, names in of.items()}
+    return [*choose(readable["rescued"], limit), *choose(readable["lost"], 1)]
+
+
+def _nearest(line) -> dict[str, list]:
+    """The nearest sentences of a record's questions."""
+    if line.folder is not None:
+        scores = rundir.read_table(line.folder).assign(score=lambda rows: rows["gold"])
+        return {name: best_of(scores, name) for name in choose(set(scores.question_id), CONTEXTS)}
+    return {entry["question_id"]: entry["candidates"] for entry in line.record.get("chosen", ())}
+
+
+def _texts_of_contexts(dataset: str, names) -> dict[str, tuple[str, dict[str, str]]]:
+    """question id -> its text, and the text of every sentence by number; empty where the data set is not here."""
+    if LONG[dataset].hub_id and hub.mirror(LONG[dataset].hub_id) is None:
+        return {}
+    splits = long_questions.load_evidence(dataset)
+    questions = {question.id: question for question in splits["test"] or splits["dev"]}
+    return {name: (questions[name].text, _numbered(questions[name])) for name in names if name in questions}
+
+
+def _numbered(question) -> dict[str, str]:
+    """`passage-sentence` -> the text of a sentence, cut to `LONGEST` characters."""
+    sentences = {
+        f"{p}-{n}": text for p, passage in enumerate(question.passages) for n, text in enumerate(passage.sentences)
+    }
+    return {name: text if len(text) <= LONGEST else text[: LONGEST - 1] + "…" for name, text in sentences.items()}
 
 
 def at_hand(record: dict, dataset: str, question_ids) -> dict:
     """Test questions of a record's data set by id, where their text is on this machine; the hub is not asked.
 
-    The text of pydocs follows from versions of packages: with other versions than the record's there is none.
+    The text of pydocs follows from versions of packages: with other versions than the record's there is none. For a site
+    that others read (`AS2_SITE`), data sets whose licence does not let their text be passed on have none.
     """
+    if os.environ.get(SITE) and dataset in NOT_PUBLISHED:
+        return {}
     if dataset not in ANSWERS or (ANSWERS[dataset].hub_id and hub.mirror(ANSWERS[dataset].hub_id) is None):
         return {}
     recorded, fingerprint = record.get("inputs", {}).get("dataset"), answers.fingerprint_of_answers(dataset)
@@ -85,3 +189,30 @@ def texts_of(question, name: str, lists) -> tuple[str, dict[str, str]]:
     if not question or not same:
         return name, {}
     return question.text, {candidate.id: candidate.text for candidate in candidates.values()}
+
+
+# ------------------------------------------------------------------ ranks
+
+
+def moves_of_rows(paper: str, before: str, after: str, runs: pd.DataFrame | None = None, folder=None) -> list[tuple]:
+    """(data set, what the figure shows in words, Figure) for each data set on which both rows have run, all seeds."""
+    data, runs = comparisons.rows_and_runs(paper, runs, folder)
+    shown, known = [], best_pairs(data, runs, before, after)
+    names = [data["rows"][name]["name"] for name in (before, after)]
+    for pair in known:
+        each = [rank_moves(*map(records.per_question, pair.records_of((before, after), seed))) for seed in pair.seeds]
+        moves = pd.concat(each)
+        told = _moves_in_words(pair, names, move_counts(moves), len(each[0]))
+        shown.append((pair.dataset, told, plots.moves_plot(moves, *names)))
+    return shown
+
+
+def _moves_in_words(pair: comparisons.Pair, names: list[str], count: dict[str, int], questions: int) -> str:
+    several = len(pair.seeds) > 1
+    seeds = f"{len(pair.seeds)} seeds put together" if several else f"seed {pair.seeds[0]}"
+    moved = f"{questions:,} questions" + (f" times {len(pair.seeds)} seeds" if several else "")
+    return (
+        f"{NAMES.get(pair.dataset, pair.dataset)}, budget {pair.shown_budget}, {seeds}: of {moved} the first right candidate "
+        f"ranks higher by {names[1]} than by {names[0]} for {count['higher']:,}, the same for {count['as before']:,}, "
+        f"lower for {count['lower']:,}."
+    )

@@ -4,6 +4,7 @@ A ranking's lines have the classes `as2-right` and `as2-wrong`, its table `as2-r
 """
 
 from collections.abc import Sequence
+from html import escape
 
 import numpy as np
 import pandas as pd
@@ -59,6 +60,29 @@ def compare_rankings(question: str, candidates: list[str], labels, scores: dict,
     return markup.table(f"{question}{more}", [*ranks, "Label", "Candidate"], body).replace(
         "as2-table", "as2-table as2-ranking", 1
     )
+
+
+def beside(question: str, ranked: dict[str, list], texts: dict[str, str], below: str = "") -> str:
+    """The best candidates of a question by two models as HTML, list beside list; right ones ✓, wrong ones ✗, texts escaped.
+
+    Args:
+        ranked: name of a model -> its candidates as `changes.best_of` gives them.
+        texts: candidate id -> text; a candidate without text is shown by its id.
+        below: a sentence that follows the question.
+    """
+    body = []
+    for rank in range(max(map(len, ranked.values()))):
+        cells = [_candidate(entries[rank], texts) if rank < len(entries) else "" for entries in ranked.values()]
+        body.append(markup.line([markup.cell(rank + 1, "th", scope="row"), *cells]))
+    small = f"<small>{escape(below)}</small>" if below else ""
+    return markup.table(markup.Html(f"{escape(question)}{small}"), ["Rank", *ranked], body, "as2-table as2-beside")
+
+
+def _candidate(entry: list, texts: dict[str, str]) -> markup.Html:
+    name, label, score, _ = entry
+    kind, mark, words = ("as2-right", "✓", "answers") if label else ("as2-wrong", "✗", "does not answer")
+    text = f'<abbr title="{words}">{mark}</abbr> {escape(str(texts.get(name, name)))} <small>score {score:.3f}</small>'
+    return markup.cell(markup.Html(text), kind=kind, **{"data-candidate": str(name)})
 
 
 def side_by_side(split: Split, top: pd.DataFrame, chosen: dict[str, list[str]]) -> str:

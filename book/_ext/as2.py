@@ -27,8 +27,8 @@ from as2_bootstrap import Bootstrap
 from as2_built import File
 from as2_code import Excerpt
 from as2_deviations import Accepted, Severity
+from as2_executed import LESSONS, REPORTS, reports, with_outputs
 from as2_gallery import gallery_page, run_page
-from as2_lessons import LESSONS, with_outputs
 from as2_light import lighten, rank_prose_first
 from as2_pages import BOOK, ROOT, Figure, Show, card_files, forget, outdated, rewritten, run_files
 from as2_papers import write_figures
@@ -58,6 +58,7 @@ def sync() -> None:
     gallery = {one.path.name: encoded(gallery_page(one)) for one in executed()}
     cards = {path.name: path.read_bytes() for path in card_files("")}
     copies = {"notebooks": notebooks, LESSONS: lessons, "runs": runs, "gallery": gallery, "data_cards": cards}
+    copies[REPORTS] = reports()
     for folder, wanted in copies.items():
         target = BOOK / folder
         target.mkdir(exist_ok=True)

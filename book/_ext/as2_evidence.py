@@ -1,17 +1,12 @@
-"""Evidence in a long context: how near questions come to it, what was read, and which sentences are nearest."""
+"""Evidence in a long context: how near questions come to it, and what was read."""
 
-from pages import examples, numbers, register, row, table
+from pages import numbers, register, row, table
 
 from aslab import records, rundir
 from aslab.papers import one_of
 from aslab.records import HERE
 from aslab.show import markup
 from aslab.show.markup import NAMES
-from asutil import draws
-from asutil.data import long_questions
-from asutil.data.data_sets import LONG
-from asutil.io import hub
-from asutil.metrics import changes
 
 BEFORE = "before training"  # the baseline of a record that is its model before its own training
 UNTRAINED = {
@@ -27,8 +22,6 @@ SEEN = {
     "map_predicted_type": "predicted type",
     "map_evidence_head": "evidence head",
 }
-EXAMPLES = 3  # questions of a data set
-LONGEST = 300  # characters of a sentence that are shown
 
 
 def best(runs, name: str, dataset: str):
@@ -109,54 +102,3 @@ def chance_table(data: dict, runs, name: str, *datasets: str) -> str:
     heads = [f"{NAMES[name].capitalize()}, {NAMES[metric]}" for name, metric in UNTRAINED.items()]
     title = "Without any training, on the contexts that the models read: points."
     return table(title, ["Data set", *heads, "Budget"], body)
-
-
-# ------------------------------------------------------------------ which sentences
-
-
-@register(
-    "evidence-nearest",
-    empty="Nearest sentences: not run, no two runs of these rows hold the same questions.",
-    of_paper=True,
-)
-def nearest(data: dict, runs, before: str, after: str) -> str:
-    """Some questions that both rows' records hold, chosen by a hash, with their nearest sentences; texts where they are here."""
-    parts, pairs = [], examples.best_pairs(data, runs, before, after)
-    names = [data["rows"][name]["name"] for name in (before, after)]
-    for pair in pairs:
-        each = [lists(line) for line in pair.records_of((before, after), pair.seeds[0])]
-        shared = draws.choose(set.intersection(*map(set, each)), EXAMPLES)
-        if not shared:
-            continue
-        at_hand = texts(pair.dataset, shared)
-        parts.append(examples.place(pair, at_hand))
-        for question_id in shared:
-            question, sentences = at_hand.get(question_id, (question_id, {}))
-            two = {name: of_row[question_id] for name, of_row in zip(names, each)}
-            parts.append(examples.side_by_side(question, two, sentences))
-    return "".join(parts)
-
-
-def lists(line) -> dict[str, list]:
-    """The nearest sentences of a record's questions."""
-    if line.folder is not None:
-        scores = rundir.read_table(line.folder).assign(score=lambda rows: rows["gold"])
-        return {name: changes.best_of(scores, name) for name in draws.choose(set(scores.question_id), EXAMPLES)}
-    return {entry["question_id"]: entry["candidates"] for entry in line.record.get("chosen", ())}
-
-
-def texts(dataset: str, names) -> dict[str, tuple[str, dict[str, str]]]:
-    """question id -> its text, and the text of every sentence by number; empty where the data set is not here."""
-    if LONG[dataset].hub_id and hub.mirror(LONG[dataset].hub_id) is None:
-        return {}
-    splits = long_questions.load_evidence(dataset)
-    questions = {question.id: question for question in splits["test"] or splits["dev"]}
-    return {name: (questions[name].text, numbered(questions[name])) for name in names if name in questions}
-
-
-def numbered(question) -> dict[str, str]:
-    """`passage-sentence` -> the text of a sentence, cut to `LONGEST` characters."""
-    sentences = {
-        f"{p}-{n}": text for p, passage in enumerate(question.passages) for n, text in enumerate(passage.sentences)
-    }
-    return {name: text if len(text) <= LONGEST else text[: LONGEST - 1] + "…" for name, text in sentences.items()}

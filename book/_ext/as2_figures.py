@@ -4,9 +4,10 @@ import functools
 
 import as2_svg
 import pages
-from pages import examples, intervals, register, report
+from pages import register, report
 
 from aslab import gallery, plan
+from aslab.analysis import difference_plots, examples
 from aslab.show import picture, plots
 from aslab.show.markup import Html
 
@@ -17,10 +18,8 @@ def inline_svg(figure, salt: str) -> str:
 
 
 def drawn(figure, caption: str) -> Html:
-    """A matplotlib Figure with a caption that tells in words what it shows; a narrow one stays narrow, for phones."""
-    svg = inline_svg(figure, caption)
-    narrow = figure.get_figwidth() <= intervals.NARROW
-    return pages.figure(f'<div class="as2-narrow">{svg}</div>' if narrow else svg, caption)
+    """A matplotlib Figure with a caption that tells in words what it shows."""
+    return pages.figure(inline_svg(figure, caption), caption)
 
 
 def of_notebook(paper: str, up: str) -> str:
@@ -58,31 +57,19 @@ def rank_moves(paper: str, before: str, after: str) -> str:
     return "".join(drawn(figure, words) for _, words, figure in moves)
 
 
-CLAIMS = (
-    "The difference of each claim that our runs test, as printed and by our runs, with 95 % intervals: over seeds as printed (none where "
-    "no deviation is printed), over questions and seeds for ours. A triangle: the whole interval is on one side of zero."
-)
-GAINS = (
-    "Each printed gain in P@1 over its backbone, with its 95 % interval over seeds. "
-    "A triangle marks a gain or loss that the t test calls significant. "
-    "The dashed line is the smallest gain that a paired bootstrap over this many questions can see."
-)
-OWN = (
-    "Our differences between the two rows of each claim, with the 95 % interval over seeds and the one over questions."
-)
-
-
-def interval_figure(name: str, plot, caption: str, empty: str) -> None:
-    """Registers a plot of `pages.intervals`."""
+def interval_figure(name: str, plot, empty: str) -> None:
+    """Registers a plot of differences."""
 
     @register(name, empty=empty)
     @functools.wraps(plot)
     def show(*paper: str) -> str:
         figure = plot(*paper)
-        return drawn(figure, caption) if figure else ""
+        return drawn(figure, figure.words) if figure else ""
 
 
-interval_figure("overview", intervals.overview_plot, CLAIMS, "Differences of claims: not run.")
-interval_figure("claims-plot", intervals.claims_plot, CLAIMS, "Differences of this paper's claims: not run.")
-interval_figure("gains", intervals.gains_plot, GAINS, "No row of this paper names a baseline.")
-interval_figure("own-gains", intervals.own_plot, OWN, "Both intervals: not run, no claim has results of both its rows.")
+interval_figure("overview", difference_plots.overview_plot, "Differences of claims: not run.")
+interval_figure("claims-plot", difference_plots.claims_plot, "Differences of this paper's claims: not run.")
+interval_figure("gains", difference_plots.gains_plot, "No row of this paper names a baseline.")
+interval_figure(
+    "own-gains", difference_plots.own_plot, "Both intervals: not run, no claim has results of both its rows."
+)

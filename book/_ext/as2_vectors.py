@@ -5,13 +5,14 @@ import io
 from html import escape
 
 from as2_figures import drawn
-from pages import examples, note, numbers, register, report, row, table
+from pages import note, numbers, register, report, row, table
 
 from aslab import papers, plan, records, rundir
-from aslab.analysis import claims, comparisons, costs, verdicts
+from aslab.analysis import claims, comparisons, costs, examples, verdicts
+from aslab.analysis.report import drawable
 from aslab.records import COMMITTED, HERE
-from aslab.rundir import BUDGETS
 from aslab.show import markup, pca
+from aslab.show.lists import beside
 from aslab.show.markup import NAMES, Html
 from asutil.data.answers import TRIPLETS
 from asutil.data.data_sets import ANSWERS
@@ -169,24 +170,24 @@ def compared(data: dict, one: claims.Judged) -> tuple[Html, str, str]:
 
 @register("asked", empty="The paper's own questions: not run, no two runs of these rows hold them.", of_paper=True)
 def asked(data: dict, runs, before: str, after: str) -> str:
-    """Both ranked lists of every question that the paper prints (`questions:` of its file), with texts where they are here.
+    """Both ranked lists of every question that the paper prints (`questions:` of its file), where its text is here.
 
-    Where a committed record has no lists of a question: the rank of its first right candidate.
+    Else, and where a committed record has no lists of a question: the rank of its first right candidate.
     """
-    parts, pairs = [], examples.best_pairs(data, runs, before, after)
-    names = [data["rows"][name]["name"] for name in (before, after)]
-    for pair in pairs:
+    parts, names = [], [data["rows"][name]["name"] for name in (before, after)]
+    for pair in examples.best_pairs(data, runs, before, after):
         both = pair.records_of((before, after), pair.seeds[0])
-        each = {name: [ranked(line, name) for line in both] for name in data.get("questions", {}).get(pair.dataset, ())}
-        lists = {name: two for name, two in each.items() if all(two)}
-        places = [first_right(name, both, names) for name in each if name not in lists]
-        questions = examples.at_hand(both[1].record, pair.dataset, lists)
-        if lists:
-            parts.append(examples.place(pair, questions))
-        for name, two in lists.items():
-            title, texts = examples.texts_of(questions.get(name), name, two)
-            parts.append(examples.side_by_side(title, dict(zip(names, two)), texts))
-        parts += [f"<p>{escape(pair.place)}. {line}</p>" for line in filter(None, places)]
+        printed = data.get("questions", {}).get(pair.dataset, ())
+        known, tables = examples.at_hand(both[1].record, pair.dataset, printed), []
+        for name in printed:
+            two = [ranked(line, name) for line in both]
+            title, texts = examples.texts_of(known.get(name), name, two)
+            if texts and all(two):
+                tables.append(f'<div class="as2-box" tabindex="0">{beside(title, dict(zip(names, two)), texts)}</div>')
+            elif line := first_right(name, both, names):
+                tables.append(f"<p>{line}</p>")
+        if tables:
+            parts += [f"<p><strong>{escape(pair.place)}.</strong></p>", *tables]
     return "".join(parts)
 
 
@@ -216,14 +217,6 @@ def components(data: dict, runs, name: str, dataset: str) -> str:
     papers.one_of(name, data["rows"], data["slug"], "row")
     line = drawable(runs, name, dataset)
     return drawn(pca.plot(line.record["pca"]), words_of(line, data)) if line else not_run(data, name, dataset)
-
-
-def drawable(runs, row: str, dataset: str):
-    """The record with coordinates, a committed one first, of the largest budget and first seed; None without any."""
-    own = runs[(runs.row == row) & (runs.dataset == dataset)]
-    lines = [line for line in own.itertuples() if line.record.get("pca")]
-    best_first = lambda line: (line.source == COMMITTED, BUDGETS.index(line.budget), -line.seed)
-    return max(lines, key=best_first, default=None)
 
 
 def words_of(line, data: dict) -> str:

@@ -4,10 +4,9 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from pages import examples
 
-from aslab import plan, publish, records, rundir, runs
-from aslab.analysis import equal_runs
+from aslab import papers, plan, publish, records, rundir, runs
+from aslab.analysis import equal_runs, examples
 from asutil import draws
 from asutil.io import disk
 
@@ -99,8 +98,9 @@ def test_chosen_questions_can_be_compared_across_rows(project, published):
     ]
     assert psd[3]["baseline"]["row"] == "roberta_base"
     found = records.records("sentence_objectives", runs_dir="nowhere")
-    html = examples.examples_table("sentence_objectives", "roberta_base", "roberta_psd", found)
-    assert "<caption>Rescued: a</caption>" in html and "<caption>Lost: c</caption>" in html
+    data, rows = papers.read("sentence_objectives"), ("roberta_base", "roberta_psd")
+    pair = next(pair for pair in examples.best_pairs(data, found, *rows) if pair.dataset == "wikiqa")
+    assert [(one.fate, one.question) for one in examples.of_pair(data, pair, rows)] == [("rescued", "a"), ("lost", "c")]
 
 
 def test_published_records_are_read_back_into_tables(project, published):

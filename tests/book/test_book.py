@@ -18,9 +18,9 @@ import pytest
 import yaml
 from bs4 import BeautifulSoup
 from markupsafe import escape
-from pages import intervals
 
 from aslab import papers, runs
+from aslab.analysis import difference_plots
 from aslab.show import plots
 from asutil import metrics
 from asutil.data.answers import Candidate, Question
@@ -57,7 +57,7 @@ class Book:
     def build(self, *options):
         environment = {name: value for name, value in os.environ.items() if not name.startswith("ASUTIL_")}
         environment["PYTHONPATH"] = os.pathsep.join([str(self.root / "offline"), os.environ.get("PYTHONPATH", "")])
-        environment["AS2_LESSONS"] = "off"  # tests/notebooks/test_lessons.py runs them
+        environment["AS2_EXECUTE"] = "off"  # tests/notebooks/test_lessons.py runs them
         command = [str(Path(sys.executable).with_name("jupyter-book")), "build", "-W", "--keep-going", *options, "book/"]
         done = subprocess.run(command, cwd=self.root, env=environment, capture_output=True, text=True, timeout=300)
         assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
@@ -312,7 +312,7 @@ def test_every_figure_is_inline_and_the_same_each_time(extension):
         moves = pd.DataFrame({"before": [1, 2, 7, 30], "after": [1, 1, 9, 3]})
         yield plots.training_curves({("a <b>", 0): log})
         yield plots.moves_plot(moves, "a <b>", "b")
-        yield intervals.gains_plot("sentence_objectives")
+        yield difference_plots.gains_plot("sentence_objectives")
 
     seen = set()
     for number, pair in enumerate(zip(drawn(), drawn(), drawn())):

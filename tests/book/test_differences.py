@@ -8,11 +8,12 @@ import pandas as pd
 import pytest
 import yaml
 from bs4 import BeautifulSoup
-from pages import differences, intervals
+from pages import differences
 
 from aslab import papers, records
-from aslab.analysis import comparisons, quotes, significance_tables, testable, verdicts
+from aslab.analysis import comparisons, difference_plots, quotes, significance_tables, testable, verdicts
 from aslab.show import markup
+from aslab.show.intervals import intervals_plot
 from asutil.metrics import significance
 from tests.trust import pages
 
@@ -155,13 +156,13 @@ def test_one_seed_has_an_interval_over_questions_and_no_verdict(tmp_path):
     said = "not testable hereone seed, and no other row shows how much seeds differ"
     assert row[1] == "one seed: no test" and row[2].startswith("+40.0‡[") and row[3:] == ["one seed", "1", "small", said]
     assert lines_of(differences.claims_table(PAPER, lines, folder=FOLDER))[1][2:] == ["–40 questions, 1 seed, small", "–", said]
-    assert intervals.own_plot(PAPER, lines, FOLDER) is None
+    assert difference_plots.own_plot(PAPER, lines, FOLDER) is None
 
 
 def test_nothing_has_run(tmp_path):
     assert "not run" in differences.two_tests_table(PAPER, recorded(tmp_path), folder=FOLDER)
-    assert intervals.own_plot(PAPER, recorded(tmp_path), FOLDER) is None
-    assert intervals.gains_plot("asbert", FOLDER) is None  # it prints no deviations
+    assert difference_plots.own_plot(PAPER, recorded(tmp_path), FOLDER) is None
+    assert difference_plots.gains_plot("asbert", FOLDER) is None  # it prints no deviations
     assert "nothing to show yet" in differences.printed_table("asbert", folder=FOLDER)
 
 
@@ -183,7 +184,7 @@ def test_a_reason_is_in_every_table_in_place_of_a_direction(tmp_path, more, reas
     said = f"{testable.VERDICT}RoBERTa + SSP: {reason}"
     words = (said, said, (testable.VERDICT, reason)) if reason else ("supported", "seeds and questions", ("reduced budget", ""))
     assert directions(lines) == words
-    figure = intervals.own_plot(PAPER, lines, FOLDER)
+    figure = difference_plots.own_plot(PAPER, lines, FOLDER)
     assert reason or len(figure.axes[0].collections[1].get_offsets()) == 4, "both intervals of each metric"
     assert (figure is None) == bool(reason)
     html = results_table(PAPER, "table_2", lines, "wikiqa", folder=FOLDER)
@@ -289,7 +290,7 @@ def test_limits_of_a_test_set():
 
 def test_plot_shows_the_data():
     """Each panel's points and lines are the differences and intervals, and its dashed line the smallest gain seen."""
-    figure = intervals.gains_plot(PAPER, FOLDER)
+    figure = difference_plots.gains_plot(PAPER, FOLDER)
     data = papers.read(PAPER, FOLDER)
     tests = significance_tables.printed_tests(data)
     limits = significance_tables.limits(data).drop_duplicates("dataset").set_index("dataset")
@@ -309,7 +310,7 @@ def test_plot_shows_the_data():
 def test_a_plot_with_both_intervals():
     pairs = [significance.Comparison(0.01, 0.1, (0.05, 0.15)), significance.Comparison(0.2, 0.1, (-0.05, 0.25))]
     frame = pd.DataFrame({"name": "a <b>", "panel": "ours", "test": ["seeds", "questions"], "pair": pairs})
-    axis = intervals.intervals_plot(frame).axes[0]
+    axis = intervals_plot(frame, "").axes[0]
     assert len({tuple(offset) for offset in axis.collections[1].get_offsets()}) == 2  # one above the other
     assert len({tuple(colour) for colour in axis.collections[0].get_colors()}) == 2
 

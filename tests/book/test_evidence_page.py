@@ -14,8 +14,10 @@ import pandas as pd
 import pytest
 import yaml
 from matplotlib.textpath import TextPath
+from pages import examples
 
 from aslab import papers, records, runs
+from aslab.analysis import examples as chosen
 from asutil.data import long_questions
 from asutil.data.data_sets import LONG
 from asutil.data.long_questions import Answer, LongQuestion, Passage
@@ -147,8 +149,6 @@ def test_the_largest_budget_is_shown_and_committed_records_first(page):
         ("near_table", ["hotpotqa", "longformer_base", "longformer_bse"]),
         ("left_out_table", ["longformer_bse", "hotpotqa"]),
         ("chance_table", ["longformer_bse", "hotpotqa"]),
-        ("nearest", ["longformer_bse", "longformer_base"]),
-        ("nearest", ["longformer_base", "longformer_bse"]),
     ],
 )
 def test_rows_that_the_paper_lacks_are_refused(page, name, given):
@@ -204,42 +204,46 @@ def shown(html):
     return made_up.cells(f"<p>{html}</p>")
 
 
-def test_without_texts_ids_stand_for_them(page, monkeypatch):
+def nearest(runs) -> str:
+    return examples.examples_table("evidence_contrast", "longformer_base", "longformer_base_contrast", runs)
+
+
+def test_contexts_without_texts_have_no_lists(monkeypatch):
     monkeypatch.delenv(hub.MIRROR, raising=False)
-    html = page.nearest(DATA, two_rows(), "longformer_base", "longformer_base_contrast")
-    table = shown(html)
-    assert table[0] == ["Rank", "Longformer-base", "Longformer-base + contrastive loss"]
-    assert table[1] == ["1", "✗ 0-1 score 0.800", "✓ 0-0 score 0.900"]
-    assert table[2] == ["2", "✓ 0-0 score 0.250", f"✗ 1-0{PAYLOAD} score 0.100"]
-    assert "<script" not in html and escape(f"1-0{PAYLOAD}") in html and "not available here; ids are shown." in html
-    assert "<caption>q1</caption>" in html and "q2" not in html and "q3" not in html  # the questions of both
-    assert "HotpotQA, budget small, seed 0." in html
-    assert page.nearest(DATA, two_rows(last=("q3",)), "longformer_base", "longformer_base_contrast") == ""
-    assert page.nearest(DATA, two_rows().iloc[:1], "longformer_base", "longformer_base_contrast") == ""
+    html = nearest(two_rows())
+    assert "HotpotQA, budget small, seed 0." in html and "texts of its questions are not available here." in html and "<table" not in html
+    assert "share no question" in nearest(two_rows(last=("q3",)))
+    assert nearest(two_rows().iloc[:1]) == ""
 
 
-def test_texts_that_are_at_hand_are_escaped(page, tmp_path, monkeypatch):
+def test_texts_that_are_at_hand_are_escaped(tmp_path, monkeypatch):
     (tmp_path / LONG["hotpotqa"].hub_id).mkdir(parents=True)
     monkeypatch.setenv(hub.MIRROR, str(tmp_path))
-    monkeypatch.setattr(page.long_questions, "load_evidence", lambda name: {"train": [], "dev": [QUESTION], "test": []})
-    html = page.nearest(DATA, two_rows(), "longformer_base", "longformer_base_contrast")
+    monkeypatch.setattr(long_questions, "load_evidence", lambda name: {"train": [], "dev": [QUESTION], "test": []})
+    html = nearest(two_rows())
     table = shown(html)
+    assert table[0] == ["Rank", "Longformer-base", "Longformer-base + contrastive loss"] and "<q2" not in html  # the question of both
     assert table[1][1:] == [f"✗ Second {PAYLOAD}. score 0.800", "✓ First. score 0.900"]
-    assert f"<caption>{escape(QUESTION.text)}</caption>" in html and "<script" not in html and "not available here" not in html
-    assert page.numbered(QUESTION) == {"0-0": "First.", "0-1": f"Second {PAYLOAD}.", "1-0": "x" * 299 + "…"}
-    assert page.texts("hotpotqa", ["q1", "q9"]).keys() == {"q1"}
+    assert (
+        f"<caption>{escape(QUESTION.text)}<small>First right candidate: rank 2 on the left, 1 on the right." in html
+        and "<script" not in html
+        and "not available here" not in html
+    )
+    assert chosen._numbered(QUESTION) == {"0-0": "First.", "0-1": f"Second {PAYLOAD}.", "1-0": "x" * 299 + "…"}
+    assert "Text: CC BY-SA 4.0, as its makers state." in html
 
 
-def test_runs_of_this_machine_are_ranked_by_what_the_loss_compares(page, tmp_path, monkeypatch):
+def test_runs_of_this_machine_are_ranked_by_what_the_loss_compares(tmp_path, monkeypatch):
     monkeypatch.delenv(hub.MIRROR, raising=False)
     ids = [f"q{n}" for n in range(9) for _ in range(2)]
     table = {"question_id": ids, "candidate_id": ["0-0", "0-1"] * 9, "label": [1, 0] * 9, "score": [-5.0, 5.0] * 9, "gold": [0.5, 0.25] * 9}
     pd.DataFrame(table).to_parquet(tmp_path / "scores.parquet")
     disk.write_json(tmp_path / "record.json", runs.hashes(tmp_path))
     found = two_rows().assign(folder=tmp_path, source=records.HERE)
-    held = page.lists(next(found.itertuples()))
-    assert len(held) == 3 and set(map(str, held.values())) == {str([["0-0", 1, 0.5, 1], ["0-1", 0, 0.25, 2]])}
-    assert page.nearest(DATA, found, "longformer_base", "longformer_base_contrast").count("<table") == 3
+    rows = ("longformer_base", "longformer_base_contrast")
+    (pair,) = chosen.best_pairs(DATA, found, *rows)
+    held = [own for one in chosen.of_pair(DATA, pair, rows) for own in one.ranked.values()]
+    assert held == [[["0-0", 1, 0.5, 1], ["0-1", 0, 0.25, 2]]] * 6
 
 
 # ------------------------------------------------------------------ the page itself

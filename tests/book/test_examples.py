@@ -8,10 +8,10 @@ import pandas as pd
 import pytest
 from pages import examples
 
-from aslab import records, runs
+from aslab import papers, records, runs
 from aslab.analysis import examples as chosen
 from aslab.show import plots
-from aslab.show.lists import compare_rankings, ranked_example
+from aslab.show.lists import beside, compare_rankings, ranked_example
 from asutil import draws, metrics
 from asutil.data import answers
 from asutil.data.answers import Candidate, Question
@@ -163,7 +163,7 @@ def test_compare_rankings():
 
 def test_side_by_side():
     lists = {"base <b>": [["x", 0, 0.9, 1], ["y", 1, 0.5, 2]], "psd": [["y", 1, 0.7, 1]]}
-    html = examples.side_by_side(f"Why? {PAYLOAD}", lists, {"x": PAYLOAD})
+    html = beside(f"Why? {PAYLOAD}", lists, {"x": PAYLOAD}, f"Because {PAYLOAD}")
     assert "<script" not in html and "<img" not in html
     assert cells(html) == [
         ["Rank", "base <b>", "psd"],
@@ -233,21 +233,49 @@ def test_examples_of_two_rows(tmp_path, monkeypatch):
     assert first[0][2].startswith(f"✓ text of {top} <script>")
 
 
-def test_a_question_that_the_data_hold_otherwise_shows_ids(tmp_path, monkeypatch):
+def test_a_question_that_the_data_hold_otherwise_is_left_out(tmp_path, monkeypatch):
     name = changes.rescued(BEFORE, AFTER)[0][0]
     asked(monkeypatch, change=name)
     html = examples.examples_table(PAPER, "roberta_base", "roberta_psd", local(tmp_path), folder=FOLDER)
-    assert f"Rescued: {name}<" in html
+    assert name not in re.findall(r"q\d+", html)
     assert "asked q" in html  # the others are as they were
 
 
-def test_ids_where_the_text_is_not_at_hand(tmp_path, monkeypatch):
+def test_no_list_of_ids_where_the_text_is_not_at_hand(tmp_path, monkeypatch):
     monkeypatch.setattr(hub, "mirror", lambda name: None)
     monkeypatch.setattr(answers, "load_answers", lambda *_: pytest.fail("the hub was asked"))
     html = examples.examples_table(PAPER, "roberta_base", "roberta_psd", local(tmp_path, "small", "wikiqa"), folder=FOLDER)
-    assert "The texts of this data set are not available here; ids are shown." in html
-    assert "papermill" not in html  # a command would start from a run that the reader does not have
-    assert re.search(r"<caption>Rescued: q\d+</caption>", html)
+    assert "The texts of its questions are not available here." in html and "<table" not in html
+    assert "Of 50 questions:" in html
+
+
+def test_a_site_for_others_has_no_text_that_may_not_be_passed_on(tmp_path, monkeypatch):
+    monkeypatch.setattr(hub, "mirror", lambda name: tmp_path)
+    monkeypatch.setattr(answers, "fingerprint_of_answers", lambda name: "x")
+    asked(monkeypatch)
+    lines = local(tmp_path, "small", "wikiqa")
+    assert "asked q" in examples.examples_table(PAPER, "roberta_base", "roberta_psd", lines, folder=FOLDER)
+    monkeypatch.setenv(chosen.SITE, "https://example.org/")
+    assert "asked q" not in examples.examples_table(PAPER, "roberta_base", "roberta_psd", lines, folder=FOLDER)
+
+
+def test_what_is_short_enough_to_read_comes_first():
+    """By the slow way: of the rescued and of the lost ones the short, in the hash's order; all where none is short."""
+    fate = changes.fates(BEFORE, AFTER)
+    rescued, lost = (list(fate.index[fate == word]) for word in ("rescued", "lost"))
+    short = {*rescued[1::2], "q999"}
+    expected = [*draws.choose([name for name in rescued if name in short], 2), *draws.choose(lost, 1)]
+    assert chosen._chosen(fate, fate.index, 2, short) == expected
+    assert chosen._chosen(fate, fate.index, 2, set()) == [*draws.choose(rescued, 2), *draws.choose(lost, 1)]
+
+
+def test_the_reason_counts_ranks_and_shared_words():
+    ranked = {"a": [["x", 0, 0.9, 1], ["y", 1, 0.5, 2]], "b": [["z", 0, 0.7, 1]]}
+    texts = {"x": "Why the sky is blue", "y": "Light", "z": "BLUE!"}
+    told = (
+        "First right candidate: rank 2 on the left, below 1 on the right. Words that the best candidate shares with the question: 3 and 1."
+    )
+    assert chosen.Example("lost", "Why is it blue?", ranked, texts).reason == told
 
 
 @pytest.mark.slow
@@ -256,7 +284,7 @@ def test_what_can_be_read_comes_first(monkeypatch):
     monkeypatch.delenv(hub.MIRROR, raising=False)
     html = examples.examples_table("asbert", "siamese_bert", "triplet_bert")
     places = re.findall(r"<strong>([^,<]+), budget small", html)
-    assert places == ["pydocs", "WikiQA", "TREC-QA"] and html.count("texts of this data set are not available here") == 2
+    assert places == ["pydocs", "WikiQA", "TREC-QA"] and html.count("The texts of its questions are not available here.") == 2
     assert "Rescued: What is" in html.partition("WikiQA")[0]
 
 
@@ -271,18 +299,20 @@ def test_examples_from_committed_records(tmp_path, monkeypatch):
     base["chosen"] = [{"question_id": "q0", "candidates": lists["q0"]}]
     psd["chosen"] = [{"question_id": name, "candidates": lists[name]} for name in ("q0", "q1")]
     commit(tmp_path, base, psd)
-    html = examples.examples_table(PAPER, "roberta_base", "roberta_psd", recorded(tmp_path), folder=FOLDER)
-    assert re.findall(r"<caption>[^<]*: (q\d+)</caption>", html) == ["q0"]  # what both hold
-    assert "committed" not in html and "budget small, seed 0" in html
+    rows, data = ("roberta_base", "roberta_psd"), papers.read(PAPER, FOLDER)
+
+    def held():
+        (pair,) = chosen.best_pairs(data, recorded(tmp_path), *rows)
+        return [(one.fate, one.question, *one.ranked.values()) for one in chosen.of_pair(data, pair, rows)]
+
+    assert [question for _, question, *_ in held()] == ["q0"]  # what both hold
     beside = {"row": "roberta_base", "candidates": [[f"{won}-9", 0, 0.7, 1]]}
     psd["chosen"].append({"question_id": won, "candidates": [[f"{won}-1", 1, 0.9, 1]], "baseline": beside})
     commit(tmp_path, psd)
-    html = examples.examples_table(PAPER, "roberta_base", "roberta_psd", recorded(tmp_path), folder=FOLDER)
-    assert re.findall(r"<caption>([^<]*)</caption>", html) == [f"Rescued: {won}"]
-    assert cells(html)[1] == ["1", f"✗ {won}-9 score 0.700", f"✓ {won}-1 score 0.900"]
+    assert held() == [("rescued", won, beside["candidates"], [[f"{won}-1", 1, 0.9, 1]])]
     psd["chosen"] = []
     commit(tmp_path, psd)
-    html = examples.examples_table(PAPER, "roberta_base", "roberta_psd", recorded(tmp_path), folder=FOLDER)
+    html = examples.examples_table(PAPER, *rows, recorded(tmp_path), folder=FOLDER)
     assert "share no question" in html
 
 
@@ -290,7 +320,7 @@ def test_moves_of_two_rows(tmp_path):
     for seed in (0, 1):
         commit(tmp_path, record("roberta_base", "wikiqa", "small", seed, 0.5), record("roberta_psd", "wikiqa", "small", seed, 0.7))
     commit(tmp_path, record("roberta_psd", "wikiqa", "gpu", 0, 0.9))  # without the other row at its budget
-    ((dataset, said, figure),) = examples.moves_of_rows(PAPER, "roberta_base", "roberta_psd", recorded(tmp_path), FOLDER)
+    ((dataset, said, figure),) = chosen.moves_of_rows(PAPER, "roberta_base", "roberta_psd", recorded(tmp_path), FOLDER)
     pairs = []
     for seed in (0, 1):
         both = [{name: rr for name, _, _, rr in record(row, "", "", seed, mean)["per_question"]} for row, mean in (("a", 0.5), ("b", 0.7))]
@@ -304,21 +334,21 @@ def test_moves_of_two_rows(tmp_path):
 
 def test_rows_that_have_not_run(tmp_path):
     commit(tmp_path, record("roberta_base", "wikiqa", "small", 0, 0.5))
-    assert examples.moves_of_rows(PAPER, "roberta_base", "roberta_psd", recorded(tmp_path), FOLDER) == []
+    assert chosen.moves_of_rows(PAPER, "roberta_base", "roberta_psd", recorded(tmp_path), FOLDER) == []
     assert examples.examples_table(PAPER, "roberta_base", "roberta_psd", recorded(tmp_path), folder=FOLDER) == ""
     with pytest.raises(ValueError, match="unknown row 'roberta_pds'; did you mean 'roberta_psd'"):
-        examples.moves_of_rows(PAPER, "roberta_base", "roberta_pds", recorded(tmp_path), FOLDER)
+        chosen.moves_of_rows(PAPER, "roberta_base", "roberta_pds", recorded(tmp_path), FOLDER)
 
 
 @pytest.mark.mirror
 def test_texts_of_real_questions(mirror):
     split = answers.load_answers("wikiqa")["test"]
-    known = examples.at_hand({"settings": {"protocol": "clean"}}, "wikiqa", [split.ids[5], "no such question"])
+    known = chosen.at_hand({"settings": {"protocol": "clean"}}, "wikiqa", [split.ids[5], "no such question"])
     assert known == {split.ids[5]: split[5]}
-    assert examples.at_hand({}, "wqa", ["x"]) == {}
+    assert chosen.at_hand({}, "wqa", ["x"]) == {}
 
 
 def test_pydocs_of_other_packages_has_other_texts(monkeypatch):
-    assert examples.at_hand({"inputs": {"dataset": "another fingerprint"}}, "pydocs", ["a"]) == {}
+    assert chosen.at_hand({"inputs": {"dataset": "another fingerprint"}}, "pydocs", ["a"]) == {}
     monkeypatch.setattr(answers, "load_answers", lambda name, protocol: {"test": Asked([Question("a", "?", ()), Question("b", "?", ())])})
-    assert list(examples.at_hand({"inputs": {"dataset": answers.fingerprint_of_answers("pydocs")}}, "pydocs", ["a"])) == ["a"]
+    assert list(chosen.at_hand({"inputs": {"dataset": answers.fingerprint_of_answers("pydocs")}}, "pydocs", ["a"])) == ["a"]

@@ -13,11 +13,11 @@ import pandas as pd
 import pytest
 from bs4 import BeautifulSoup
 from matplotlib.collections import PathCollection
-from pages import findings, intervals
+from pages import findings
 from scipy import stats
 
 from aslab import papers
-from aslab.analysis import claims, comparisons, quotes
+from aslab.analysis import claims, comparisons, difference_plots, quotes
 
 from ..made_up import FOLDER, PAPER, ahead_and_behind, cells, commit, record, recorded
 from ..trust import pages as built_pages
@@ -107,7 +107,9 @@ def test_runs_of_this_machine_say_nothing_there(results):
     base = runs[runs.row == "roberta_base"].assign(source="this machine", row="electra_base")
     both = pd.concat([runs, here, base])
     assert findings.findings_html(PAPER, both, folder=FOLDER) == findings.findings_html(PAPER, runs, folder=FOLDER)
-    drawn = [intervals.claim_points(papers.read(PAPER), claims.judged(papers.read(PAPER), lines)).name.tolist() for lines in (runs, both)]
+    drawn = [
+        difference_plots.claim_points(papers.read(PAPER), claims.judged(papers.read(PAPER), lines)).name.tolist() for lines in (runs, both)
+    ]
     assert drawn[0] == drawn[1]
 
 
@@ -195,17 +197,17 @@ def drawn(figure) -> list[float]:
 
 def test_the_plot_of_a_paper_has_the_printed_difference_and_both_of_ours(results):
     data, runs = papers.read(PAPER, FOLDER), recorded(results)
-    points = intervals.claim_points(data, claims.judged(data, runs))
+    points = difference_plots.claim_points(data, claims.judged(data, runs))
     pairs = points.set_index(["name", "test"]).pair
     (mean, std), (other, other_std) = (data["rows"][row]["published"]["wikiqa"]["map"] for row in ("roberta_ssp", "roberta_base"))
     expected = stats.ttest_ind_from_stats(mean, std, 5, other, other_std, 5)
-    printed = pairs[SSP, intervals.PRINTED]
+    printed = pairs[SSP, difference_plots.PRINTED]
     assert 100 * printed.difference == pytest.approx(mean - other) and printed.p_value == pytest.approx(expected.pvalue)
-    for test, place in (("ours", "wikiqa-small"), (intervals.PYDOCS, "pydocs-laptop")):
+    for test, place in (("ours", "wikiqa-small"), (difference_plots.PYDOCS, "pydocs-laptop")):
         ours = [100 * value for value in (pairs[SSP, test].difference, *pairs[SSP, test].interval)]
         assert ours == pytest.approx(by_hand(results, "roberta_ssp", "roberta_base", place))
-    figure = intervals.claims_plot(PAPER, runs, FOLDER)
-    assert [label.get_text() for label in figure.axes[0].texts] == list(dict.fromkeys(points.name))
+    figure = difference_plots.claims_plot(PAPER, runs, FOLDER)
+    assert [label.get_text().replace("\n", " ") for label in figure.axes[0].get_yticklabels()] == list(dict.fromkeys(points.name))
     assert drawn(figure) == pytest.approx(sorted(100 * pair.difference for pair in points.pair))
 
 
@@ -213,7 +215,7 @@ def test_the_plot_of_a_paper_has_the_printed_difference_and_both_of_ours(results
 def test_the_overview_has_the_headline_claims_that_were_tested(committed):
     tested = pd.concat([lines[lines.p_holm != ""] for lines in headline(committed).values()])
     expected = [float(value) for column in ("difference", "printed") for value in tested[column] if value]
-    assert drawn(intervals.overview_plot()) == pytest.approx(sorted(expected), abs=0.001)
+    assert drawn(difference_plots.overview_plot()) == pytest.approx(sorted(expected), abs=0.001)
 
 
 def test_a_printed_difference_without_deviations_has_no_interval_and_lost_figures_none():
@@ -227,8 +229,8 @@ def test_a_printed_difference_without_deviations_has_no_interval_and_lost_figure
 def test_without_runs_there_is_no_answer_and_no_plot(tmp_path, monkeypatch):
     nothing = recorded(tmp_path)
     monkeypatch.setattr(comparisons, "rows_and_runs", lambda paper, *_: (papers.read(paper), nothing))
-    assert findings.answer() == "" and intervals.overview_plot() is None
-    assert intervals.claims_plot(PAPER, nothing, FOLDER) is None
+    assert findings.answer() == "" and difference_plots.overview_plot() is None
+    assert difference_plots.claims_plot(PAPER, nothing, FOLDER) is None
 
 
 # ------------------------------------------------------------------ tied for best

@@ -7,12 +7,12 @@ from functools import partial
 import numpy as np
 import pandas as pd
 import pytest
-from pages import differences, examples, miniature
+from pages import differences, miniature
 from scipy import stats
 
 from aslab import papers, publish, records, rundir, runs
 from aslab import plan as plans
-from aslab.analysis import comparisons, verdicts
+from aslab.analysis import comparisons, examples, verdicts
 from aslab.show import pca
 from asutil import metrics
 from asutil.data.data_sets import ANSWERS
@@ -363,5 +363,10 @@ def test_what_is_published(tmp_path):
     usual, printed = (publish._chosen(scores, None, asked) for asked in ((), ("test7", "of another data set")))
     names = [entry["question_id"] for entry in usual]
     assert [entry["question_id"] for entry in printed] == ["test7", *(name for name in names if name != "test7")]
-    html = examples.examples_table(PAPER, "mean_bert", "siamese_bert", after)
-    assert "<caption>Rescued: test" in html and "dev" not in html
+    shown = [
+        one
+        for pair in examples.best_pairs(DATA, after, "mean_bert", "siamese_bert")
+        for one in examples.of_pair(DATA, pair, ("mean_bert", "siamese_bert"))
+    ]
+    assert ("rescued", "test") in {(one.fate, one.question.rstrip("0123456789")) for one in shown}
+    assert not any("dev" in one.question for one in shown)

@@ -26,6 +26,7 @@ from . import forked
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
+WITHOUT_RUN = ("tour", "report")
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 TINY = {"model": "tiny", "mlm_weight": 1.0, "steps": 6, "batch_size": 8, "max_tokens": 48, "validation_examples": 40, "warmup_steps": 1}
 
@@ -49,7 +50,7 @@ def test_stored_without_outputs_in_short_cells(path):
     )
 
 
-@pytest.mark.parametrize("name", [path.stem for path in NOTEBOOKS if path.stem not in ("tour", "rank")])
+@pytest.mark.parametrize("name", [path.stem for path in NOTEBOOKS if path.stem not in ("tour", "report", "rank")])
 def test_every_parameter_is_explained_used_and_set_by_its_budget(name):
     notebook = json.loads((ROOT / "notebooks" / f"{name}.ipynb").read_text(encoding="utf-8"))
     code = "\n".join(
@@ -69,7 +70,7 @@ def test_every_parameter_is_explained_used_and_set_by_its_budget(name):
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_names_of_runs_have_a_word_order_for_every_parameter(path):
     own = {name.removeprefix(f"{path.stem}.") for name in runs.WORDS}
-    assert {*runs.parameters(path.stem)} - own <= {"runs_dir"} or path.stem == "tour"
+    assert {*runs.parameters(path.stem)} - own <= {"runs_dir"} or path.stem in WITHOUT_RUN
 
 
 # What takes an option by another name than its own.
@@ -81,7 +82,7 @@ OTHER_NAMES = {
 }
 
 
-@pytest.mark.parametrize("path", [path for path in NOTEBOOKS if path.stem != "tour"], ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", [path for path in NOTEBOOKS if path.stem not in WITHOUT_RUN], ids=lambda path: path.stem)
 def test_an_option_is_given_to_the_argument_of_its_name(path):
     """By the signatures of what the notebook calls, whether arguments have names there or not."""
     cells = [cell for cell in json.loads(path.read_text("utf-8"))["cells"] if cell["cell_type"] == "code"]
@@ -100,7 +101,7 @@ def test_an_option_is_given_to_the_argument_of_its_name(path):
     assert not [one for one in given if one[0] != one[1] and "=".join(one) not in OTHER_NAMES]
 
 
-@pytest.mark.parametrize("path", [path for path in NOTEBOOKS if path.stem != "tour"], ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", [path for path in NOTEBOOKS if path.stem not in WITHOUT_RUN], ids=lambda path: path.stem)
 def test_before_a_run_starts_its_notebook_has_no_plain_variable_of_its_own(path, tmp_path, monkeypatch):
     """Its cells up to `runs.start` run as they are: `start` refuses a variable that is no parameter, and the kernel's own are none."""
     variables = {"__name__": "__main__", "_": "", "In": [""], "Out": {}}

@@ -16,10 +16,10 @@ from docutils.core import publish_parts
 from IPython.core.formatters import DisplayFormatter
 from IPython.display import HTML
 from myst_parser.parsers.docutils_ import Parser
-from pages import examples
 
 from aslab import runs
 from aslab.show import lists
+from aslab.show.lists import beside
 from asutil.data.claims import Claim, Evidence
 from asutil.io import disk
 from asutil.metrics.verdicts import CLASSES
@@ -84,7 +84,7 @@ def build(root: Path, environment: dict, full: bool) -> Path:
     if not full:
         (root / "book" / "_toc.yml").write_text(SHORT, encoding="utf-8")
     command = [str(Path(sys.executable).with_name("jupyter-book")), "build", "book/"]
-    environment = environment | {"AS2_LESSONS": "off"}  # nothing can be planted into them
+    environment = environment | {"AS2_EXECUTE": "off"}  # nothing can be planted into them
     done = subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True, timeout=900)
     must(done.returncode == 0, f"the book with payloads in its data should be built: {done.stdout[-2000:]}{done.stderr[-2000:]}")
     return root / "book" / "_build" / "html"
@@ -166,7 +166,7 @@ def _shown() -> Iterator:
     yield HTML(lists.compare_rankings(PAYLOADS[1], PAYLOADS, labels, dict.fromkeys(PAYLOADS[:3], scores), top=5))
     for n, text in enumerate(PAYLOADS):
         best = [[str(n), 1, 0.9, 1], [text, 0, 0.1, 2]]
-        yield HTML(examples.side_by_side(text, {PAYLOADS[n - 1]: best, "other": best}, {str(n): text}))
+        yield HTML(beside(text, {PAYLOADS[n - 1]: best, "other": best}, {str(n): text}, text))
     evidence = tuple(Evidence(text, 0, text) for text in PAYLOADS[:5])
     claims = [Claim(str(n), text, n % 3, evidence) for n, text in enumerate(PAYLOADS[:6])]
     verdicts = pd.DataFrame([{"claim_id": claim.id, "label": claim.label} | dict.fromkeys(CLASSES, -1.0) for claim in claims])

@@ -125,7 +125,7 @@ def copied(root: Path) -> Path:
 def build(*roots: Path) -> None:
     """Builds books side by side, without data. Raises: Broken where one does not build."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("ASUTIL_")}
-    environment["AS2_LESSONS"] = "off"  # their outputs have times
+    environment["AS2_EXECUTE"] = "off"  # their outputs have times
     command = [str(Path(sys.executable).with_name("jupyter-book")), "build", "-W", "--keep-going", "book/"]
     started = []
     for root in roots:

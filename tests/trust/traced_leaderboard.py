@@ -126,7 +126,7 @@ def mined(root: Path):
 
 def apart_from(ours: list[float], other: list[float]) -> str:
     mean, low, high, _ = bootstrap(tuple(a - b for a, b in zip(ours, other)))
-    return f"{100 * mean:+.1f} [{100 * low:+.1f}, {100 * high:+.1f}]"
+    return f"{100 * mean:+z.1f} [{100 * low:+z.1f}, {100 * high:+z.1f}]"
 
 
 def reach(values: list[float]) -> str:

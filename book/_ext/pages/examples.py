@@ -1,7 +1,4 @@
-"""Two models on the same questions: rescued and lost ones, both ranked lists side by side, ranks that moved.
-
-A ranking's lines have the classes `as2-right` and `as2-wrong`, its table `as2-ranking`.
-"""
+"""Two rows on the same questions: rescued and lost ones with both ranked lists side by side; of contexts the nearest sentences."""
 
 from html import escape
 
@@ -9,75 +6,24 @@ import pandas as pd
 
 from aslab import records
 from aslab.analysis import comparisons
-from aslab.analysis.examples import at_hand, best_pairs, lists, texts_of
-from aslab.show import markup, plots
-from aslab.show.markup import NAMES, Html
-from asutil.metrics.changes import FATES, fates, move_counts, rank_moves
-from pages import register, row, table
+from aslab.analysis.examples import Example, best_pairs, of_pair
+from aslab.cards import licence_of
+from aslab.show import lists
+from asutil.metrics.changes import FATES, fates
+from pages import register
 
-IDS_SHOWN = "The texts of this data set are not available here; ids are shown."
-WITHOUT_TEXT = f"<p>{IDS_SHOWN} The paper's page <em>Run</em> has the commands that make both rankings again.</p>"
-
-# ------------------------------------------------------------------ ranked lists
+OF_QUESTIONS = "Examples: not run, there is no data set on which both rows have results."
+OF_CONTEXTS = "Nearest sentences: not run, no two runs of these rows hold the same questions."
 
 
-def side_by_side(question: str, ranked: dict[str, list], texts: dict[str, str] | None = None) -> str:
-    """The best candidates of a question by two models, list beside list; right ones ✓, wrong ones ✗, texts escaped.
-
-    Args:
-        ranked: name of a model -> its candidates as `best_of` gives them.
-        texts: candidate id -> text; a candidate without text is shown by its id.
-    """
-    body = []
-    for rank in range(max(map(len, ranked.values()))):
-        cells = [_candidate(entries[rank], texts or {}) if rank < len(entries) else "" for entries in ranked.values()]
-        body.append(row(rank + 1, *cells))
-    return table(question, ["Rank", *ranked], body, "as2-table as2-beside")
-
-
-def place(pair: comparisons.Pair, texts) -> str:
-    """The line above the lists of one data set, where there may be no texts."""
-    without = "" if texts else f" {IDS_SHOWN}"
-    return f"<p><strong>{escape(pair.place)}.</strong>{without}</p>"
-
-
-def _candidate(entry: list, texts: dict[str, str]) -> Html:
-    name, label, score, _ = entry
-    kind, mark, words = ("as2-right", "✓", "answers") if label else ("as2-wrong", "✗", "does not answer")
-    text = f'<abbr title="{words}">{mark}</abbr> {escape(str(texts.get(name, name)))} <small>score {score:.3f}</small>'
-    return markup.cell(Html(text), kind=kind, **{"data-candidate": str(name)})
-
-
-# ------------------------------------------------------------------ two rows of a paper
-
-
-def moves_of_rows(paper: str, before: str, after: str, runs: pd.DataFrame | None = None, folder=None) -> list[tuple]:
-    """(data set, what the figure shows in words, Figure) for each data set on which both rows have run, all seeds."""
-    data, runs = comparisons.rows_and_runs(paper, runs, folder)
-    shown, pairs = [], best_pairs(data, runs, before, after)
-    names = [data["rows"][name]["name"] for name in (before, after)]
-    for pair in pairs:
-        each = [rank_moves(*map(records.per_question, pair.records_of((before, after), seed))) for seed in pair.seeds]
-        moves = pd.concat(each)
-        words = _moves_in_words(pair, names, move_counts(moves), len(each[0]))
-        shown.append((pair.dataset, words, plots.moves_plot(moves, *names)))
-    return shown
-
-
-def _moves_in_words(pair: comparisons.Pair, names: list[str], count: dict[str, int], questions: int) -> str:
-    several = len(pair.seeds) > 1
-    seeds = f"{len(pair.seeds)} seeds put together" if several else f"seed {pair.seeds[0]}"
-    moved = f"{questions:,} questions" + (f" times {len(pair.seeds)} seeds" if several else "")
-    return (
-        f"{NAMES.get(pair.dataset, pair.dataset)}, budget {pair.shown_budget}, {seeds}: of {moved} the first right candidate "
-        f"ranks higher by {names[1]} than by {names[0]} for {count['higher']:,}, the same for {count['as before']:,}, "
-        f"lower for {count['lower']:,}."
-    )
-
-
-@register("examples", empty="Examples: not run, there is no data set on which both rows have results.")
+@register("examples", empty=OF_QUESTIONS)
 def examples(paper: str, before: str, after: str, dataset: str | None = None) -> str:
     return examples_table(paper, before, after, limit=1 if dataset else 2, dataset=dataset)
+
+
+@register("evidence-nearest", empty=OF_CONTEXTS)
+def nearest(paper: str, before: str, after: str) -> str:
+    return examples_table(paper, before, after)
 
 
 def examples_table(
@@ -92,31 +38,42 @@ def examples_table(
     """Some rescued questions and a lost one by two rows, both lists side by side; a part a data set, or one alone.
 
     A hash chooses the questions: of this machine's runs among all of them, of committed records among those that they
-    hold. Where the data set is not on this machine, ids and the command that makes the ranking again replace the texts.
+    hold. Where the text of a data set is not here, its questions are counted, and no list of ids is shown.
     """
     data, runs = comparisons.rows_and_runs(paper, runs, folder)
-    pairs = [pair for pair in best_pairs(data, runs, before, after) if dataset in (None, pair.dataset)]
-    names = [data["rows"][name]["name"] for name in (before, after)]
-    parts = [_of_pair(pair, (before, after), names, limit) for pair in pairs]
-    parts.sort(key=lambda lines: lines[-1] == WITHOUT_TEXT)  # what can be read comes first
-    return "\n".join(part for lines in parts for part in lines)
+    parts, silent = [], []
+    for pair in best_pairs(data, runs, before, after):
+        if dataset in (None, pair.dataset):
+            shown = of_pair(data, pair, (before, after), limit)
+            read = [one for one in shown if one.texts]
+            (parts if read else silent).append(_part(pair, (before, after), read, bool(shown)))
+    return "\n".join([*parts, *silent])
 
 
-def _of_pair(pair: comparisons.Pair, rows, names: list[str], limit: int) -> list[str]:
-    """The examples of one data set: how many questions have which fate, then the lists."""
+def _part(pair: comparisons.Pair, rows, shown: list[Example], held: bool) -> str:
+    """The examples of one data set: how many questions have which fate, then the lists.
+
+    Args:
+        held: whether both records hold lists of the same questions.
+    """
     both = pair.records_of(rows, pair.seeds[0])
-    fate = fates(*map(records.per_question, both))
-    ranked = lists(both, rows[0], fate, limit)
-    questions, tables = at_hand(both[1].record, pair.dataset, ranked), ""
-    for name, two in ranked.items():
-        title, texts = texts_of(questions.get(name), name, two)
-        tables += side_by_side(f"{fate[name].capitalize()}: {title}", dict(zip(names, two)), texts)
-    counts = ", ".join(f"{int((fate == word).sum()):,} {word}" for word in FATES)
-    parts = [
-        f"<p><strong>{escape(pair.place)}.</strong> Of {len(fate):,} questions: {counts}, by first place.</p>{tables}"
-    ]
-    if not tables:
-        parts.append("<p>The committed records of these two rows share no question.</p>")
-    elif not questions:
-        parts.append(WITHOUT_TEXT)
-    return parts
+    counts = ""
+    if records.kind(both[0].record) == "question":
+        fate = fates(*map(records.per_question, both))
+        told = ", ".join(f"{int((fate == word).sum()):,} {word}" for word in FATES)
+        counts = f" Of {len(fate):,} questions: {told}, by first place."
+    if shown:
+        note = f" Text: {licence_of(pair.dataset)}."
+    else:
+        note = (
+            " The texts of its questions are not available here."
+            if held
+            else " The records of these two rows share no question."
+        )
+    tables = "".join(f'<div class="as2-box" tabindex="0">{table_of(one)}</div>' for one in shown)
+    return f"<p><strong>{escape(pair.place)}.</strong>{escape(counts + note)}</p>{tables}"
+
+
+def table_of(one: Example) -> str:
+    fate = f"{one.fate.capitalize()}: " if one.fate else ""
+    return lists.beside(f"{fate}{one.question}", one.ranked, one.texts, one.reason)

@@ -3,7 +3,6 @@
 Only committed records count here, so that a page says the same on every machine.
 """
 
-from collections import Counter
 from html import escape
 
 import pandas as pd
@@ -28,15 +27,9 @@ def findings_html(paper: str, runs: pd.DataFrame | None = None, folder=None) -> 
         known = [one for one in every if one.word != claims.NOT_RUN]
         if known:
             items = "".join(f"<li>{_sentence(data, one)}</li>" for one in known)
-            parts.append(f"<p><strong>{kind}.</strong> {escape(counted(every))}.</p>")
+            parts.append(f"<p><strong>{kind}.</strong> {escape(claims.counted(every))}.</p>")
             parts.append(f'<ul class="as2-findings">{items}</ul>')
     return "".join(parts)
-
-
-def counted(every: list[Judged]) -> str:
-    """How many claims have which verdict: `22 claims: 2 suggestive, 5 inconclusive, 15 not run`."""
-    words = Counter(one.word for one in every)
-    return f"{len(every)} claims: " + ", ".join(f"{words[word]} {word}" for word in claims.VERDICTS if words[word])
 
 
 def _sentence(data: dict, one: Judged) -> Html:
@@ -93,25 +86,11 @@ def models(where: comparisons.Pair, claim: dict) -> str:
 # ------------------------------------------------------------------ all papers
 
 
-def headline_claims() -> list[tuple[dict, Judged]]:
-    """(paper's file, claim) of every claim that the papers' files name as `headline`, on their own data sets."""
-    found = []
-    for paper in papers.papers():
-        data, runs = comparisons.rows_and_runs(paper)
-        chosen = data.get("headline", ())
-        found += [
-            (data, one)
-            for one in claims.judged(data, runs)
-            if one.outcome.claim["id"] in chosen and one.family != PYDOCS
-        ]
-    return found
-
-
 @register("headline")
 def headline_table() -> str:
     """The headline claims: what is claimed, the printed difference and ours, and the verdict."""
     body, last = [], None
-    for data, one in headline_claims():
+    for data, one in claims.headline():
         if data["title"] != last:
             last = data["title"]
             link = Html(f'<a href="papers/{data["slug"]}.html">{escape(last)}</a>')
@@ -145,7 +124,7 @@ def difference_cell(one: Judged) -> Html:
 def scorecard() -> str:
     """All papers: how many headline claims have which verdict."""
     words = {}
-    for data, one in headline_claims():
+    for data, one in claims.headline():
         words.setdefault(data["slug"], (data, []))[1].append(one.word)
     body = []
     for data, own in words.values():
@@ -165,7 +144,7 @@ def answered() -> str:
 
 def answer() -> str:
     """What came out of the headline claims and of all claims, in words; "" where none was tested."""
-    headline = [one for _, one in headline_claims()]
+    headline = [one for _, one in claims.headline()]
     every = {family: [] for family in KINDS}
     for paper in papers.papers():
         data, runs = comparisons.rows_and_runs(paper)
@@ -174,9 +153,9 @@ def answer() -> str:
     if not any(one.adjusted is not None for kind in every.values() for one in kind):
         return ""
     return (
-        f"{counted(headline).replace('claims', 'headline claims', 1)}. "
-        f"In all, {counted(every[False]).replace('claims', 'claims on public data sets', 1)}. "
-        f"And {counted(every[True]).replace('claims', 'claims on pydocs', 1)}."
+        f"{claims.counted(headline).replace('claims', 'headline claims', 1)}. "
+        f"In all, {claims.counted(every[False]).replace('claims', 'claims on public data sets', 1)}. "
+        f"And {claims.counted(every[True]).replace('claims', 'claims on pydocs', 1)}."
     )
 
 

@@ -25,11 +25,11 @@ NOTEBOOK = {"cells": CELLS, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
 
 @pytest.fixture
 def lessons(directives):
-    return directives("as2_lessons")
+    return directives("as2_executed")
 
 
 def test_a_page_has_plots_in_its_colours_and_no_progress_bars(lessons):
-    _, cell = lessons.lesson_page(json.loads(json.dumps(NOTEBOOK)))["cells"]
+    _, cell = lessons.executed_page(json.loads(json.dumps(NOTEBOOK)))["cells"]
     figure, table = (output["data"]["text/html"] for output in cell["outputs"])
     assert "<svg" in figure and "currentColor" in figure and "xml version" not in figure and "A line." in figure
     assert table == '<td class="as2-number">2.5</td>'
@@ -37,7 +37,7 @@ def test_a_page_has_plots_in_its_colours_and_no_progress_bars(lessons):
 
 def test_the_cell_that_installs_is_folded(lessons):
     cells = [{"cell_type": "code", "metadata": {"tags": [tag]}, "source": "", "outputs": []} for tag in ("install", "parameters")]
-    page = lessons.lesson_page({"cells": cells})
+    page = lessons.executed_page({"cells": cells})
     assert [cell["metadata"]["tags"] for cell in page["cells"]] == [["install", "hide-input"], ["parameters"]]
 
 
@@ -49,7 +49,7 @@ def test_a_lesson_runs_again_where_its_text_changes(lessons, tmp_path, monkeypat
         return NOTEBOOK | {"metadata": {lessons.MADE_FROM: made_from}}
 
     monkeypatch.setattr(lessons, "executed", executed)
-    monkeypatch.delenv("AS2_LESSONS", raising=False)
+    monkeypatch.delenv("AS2_EXECUTE", raising=False)
     app = SimpleNamespace(outdir=tmp_path / "html", env=SimpleNamespace(note_dependency=lambda path: None))
     for text in ("one", "one", "two"):
         source = [text]
@@ -60,7 +60,7 @@ def test_a_lesson_runs_again_where_its_text_changes(lessons, tmp_path, monkeypat
 
 @pytest.mark.parametrize(("page", "setting"), [("notebooks/tour", "on"), (PAGE, "off")])
 def test_other_notebooks_and_lessons_that_are_switched_off_keep_their_text(page, setting, lessons, monkeypatch):
-    monkeypatch.setenv("AS2_LESSONS", setting)
+    monkeypatch.setenv("AS2_EXECUTE", setting)
     source = ["text"]
     lessons.with_outputs(None, page, source)
     assert source == ["text"]

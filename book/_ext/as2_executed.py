@@ -1,0 +1,115 @@
+"""Pages of notebooks that are run where the book is built: lessons, and the report of each paper.
+
+They are run again where their text or what they are made of changes. With `AS2_EXECUTE=off` the pages have no outputs.
+"""
+
+import hashlib
+import json
+import logging
+import os
+import tempfile
+from pathlib import Path
+
+import nbformat
+from as2_gallery import for_page
+from as2_pages import ROOT, depend, files, result_files
+from nbclient import NotebookClient
+from papermill.iorw import load_notebook_node
+from papermill.parameterize import parameterize_notebook
+from traitlets.config import Config
+
+from aslab import papers
+from aslab.gallery import without_paths
+from aslab.show.picture import SVG
+from asutil.io import disk
+
+LESSONS, REPORTS = "notebooks/lessons/", "reports/"
+SHOWS = "shows"  # tag of a cell whose page has it only with an output
+LONGEST = 1800  # seconds of a notebook on a busy machine
+MADE_FROM = "made_from"
+PLOTS_AS_SVG = """
+%matplotlib inline
+%config InlineBackend.figure_formats = ["svg"]
+import matplotlib
+matplotlib.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "lesson"})
+"""
+
+
+def reports() -> dict[str, bytes]:
+    """File name -> the report of each paper as `papermill notebooks/report.ipynb -p paper <paper>` takes it."""
+    return {f"{paper}.ipynb": report_of(paper) for paper in papers.papers()}
+
+
+def report_of(paper: str) -> bytes:
+    logging.disable(logging.WARNING)  # papermill says which cell it adds
+    notebook = parameterize_notebook(load_notebook_node(str(ROOT / "notebooks" / "report.ipynb")), {"paper": paper})
+    logging.disable(logging.NOTSET)
+    for number, cell in enumerate(notebook.cells):
+        cell.id = f"report-{number}"
+    _, text = notebook.cells[0].source.split("\n", 1)
+    notebook.cells[0].source = f"# Report: {papers.read(paper)['title']}\n{text}"
+    return json.dumps(without_paths(notebook), indent=1).encode()
+
+
+def sources(page: str) -> list[Path]:
+    """The files that the outputs of a page follow from."""
+    if page.startswith(LESSONS):
+        return files("asutil/**/*.py")
+    return [*files("asutil/**/*.py", "aslab/**/*.py", "data_cards/*.md"), *result_files(page.removeprefix(REPORTS))]
+
+
+def with_outputs(app, page, source):
+    """The notebook of a page with its outputs, in place of the one that is stored without."""
+    if not page.startswith((LESSONS, REPORTS)) or os.environ.get("AS2_EXECUTE") == "off":
+        return
+    paths = sources(page)
+    depend(app.env, paths)
+    made_from = hashlib.sha256(b"".join([source[0].encode(), *(path.read_bytes() for path in paths)])).hexdigest()
+    cached = Path(app.outdir).parent / "executed" / f"{Path(page).name}.ipynb"
+    if not cached.is_file() or disk.read_json(cached)["metadata"].get(MADE_FROM) != made_from:
+        cached.parent.mkdir(exist_ok=True)
+        disk.write_json(cached, executed(source[0], made_from))
+    source[0] = json.dumps(executed_page(disk.read_json(cached)))
+
+
+def executed(text: str, made_from: str = "") -> dict:
+    """A notebook after its cells have run in a kernel of their own. Raises: CellExecutionError."""
+    notebook = nbformat.reads(text, as_version=4)
+    notebook.cells.insert(0, nbformat.v4.new_code_cell(PLOTS_AS_SVG))
+    with tempfile.TemporaryDirectory(prefix="kernel-", ignore_cleanup_errors=True) as sockets:
+        # Of kernels that start at once two may get the same port. Files do not clash.
+        config = Config({"KernelManager": {"transport": "ipc", "ip": f"{sockets}/k"}})
+        options = {"timeout": LONGEST, "resources": {"metadata": {"path": str(ROOT)}}}
+        NotebookClient(notebook, config=config, extra_arguments=["--log-level=ERROR"], **options).execute()
+    del notebook.cells[0]
+    notebook.metadata[MADE_FROM] = made_from
+    return json.loads(nbformat.writes(notebook))
+
+
+def executed_page(notebook: dict) -> dict:
+    """The page of an executed notebook: no progress bars, tables aligned, plots in the page's colours, the installing cell folded.
+
+    A cell that shows nothing is left out with the words before it, and so are parameters that another cell replaces.
+    """
+    cells = []
+    for number, cell in enumerate(notebook["cells"]):
+        tags = cell["metadata"].setdefault("tags", [])
+        if "install" in tags:
+            tags.append("hide-input")
+        if "parameters" in tags and any(
+            "injected-parameters" in one["metadata"].get("tags", ()) for one in notebook["cells"]
+        ):
+            continue
+        outputs = [output for output in cell.get("outputs", ()) if output.get("name") != "stderr"]
+        for output in outputs:
+            if SVG in output.get("data", {}):
+                svg = "".join(output["data"][SVG])
+                output["data"][SVG] = svg[svg.index("<svg") :]
+                output["metadata"].setdefault(SVG, {"alt": cell["metadata"].get("alt")})
+        if "outputs" in cell:
+            cell["outputs"] = [for_page(output, f"c{number}-") for output in outputs]
+        if SHOWS in tags and not outputs:
+            del cells[-1]
+        else:
+            cells.append(cell)
+    return notebook | {"cells": cells}
