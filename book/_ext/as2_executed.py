@@ -11,7 +11,7 @@ import tempfile
 from pathlib import Path
 
 import nbformat
-from as2_gallery import for_page
+from as2_gallery import for_page, that_show
 from as2_pages import ROOT, depend, files, result_files
 from nbclient import NotebookClient
 from papermill.iorw import load_notebook_node
@@ -24,7 +24,6 @@ from aslab.show.picture import SVG
 from asutil.io import disk
 
 LESSONS, REPORTS = "notebooks/lessons/", "reports/"
-SHOWS = "shows"  # tag of a cell whose page has it only with an output
 LONGEST = 1800  # seconds of a notebook on a busy machine
 MADE_FROM = "made_from"
 PLOTS_AS_SVG = """
@@ -89,17 +88,14 @@ def executed(text: str, made_from: str = "") -> dict:
 def executed_page(notebook: dict) -> dict:
     """The page of an executed notebook: no progress bars, tables aligned, plots in the page's colours, the installing cell folded.
 
-    A cell that shows nothing is left out with the words before it, and so are parameters that another cell replaces.
+    Cells that show nothing here are left out, and so are parameters that another cell replaces.
     """
-    cells = []
-    for number, cell in enumerate(notebook["cells"]):
-        tags = cell["metadata"].setdefault("tags", [])
-        if "install" in tags:
-            tags.append("hide-input")
-        if "parameters" in tags and any(
-            "injected-parameters" in one["metadata"].get("tags", ()) for one in notebook["cells"]
-        ):
-            continue
+    cells = notebook["cells"]
+    replaced = any("injected-parameters" in cell["metadata"].get("tags", ()) for cell in cells)
+    cells = that_show([cell for cell in cells if not (replaced and "parameters" in cell["metadata"].get("tags", ()))])
+    for number, cell in enumerate(cells):
+        if "install" in cell["metadata"].get("tags", ()):
+            cell["metadata"]["tags"].append("hide-input")
         outputs = [output for output in cell.get("outputs", ()) if output.get("name") != "stderr"]
         for output in outputs:
             if SVG in output.get("data", {}):
@@ -108,8 +104,4 @@ def executed_page(notebook: dict) -> dict:
                 output["metadata"].setdefault(SVG, {"alt": cell["metadata"].get("alt")})
         if "outputs" in cell:
             cell["outputs"] = [for_page(output, f"c{number}-") for output in outputs]
-        if SHOWS in tags and not outputs:
-            del cells[-1]
-        else:
-            cells.append(cell)
     return notebook | {"cells": cells}

@@ -1,12 +1,15 @@
 """Pages of lessons: their outputs are made once, and look like those of the other pages."""
 
 import json
+import re
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 pytestmark = pytest.mark.slow
 
+ROOT = Path(__file__).parents[2]
 PAGE = "notebooks/lessons/ranking"
 SVG = '<?xml version="1.0"?>\n<svg viewBox="0 0 9 9"><path id="a" d="M 0 0" style="stroke: #000000"/></svg>'
 CELLS = [
@@ -73,3 +76,44 @@ def test_a_notebook_is_executed_in_a_kernel_and_its_plots_are_drawings(lessons):
     made = lessons.executed(text, "this text")
     (output,) = made["cells"][0]["outputs"]
     assert "image/svg+xml" in output["data"] and made["metadata"][lessons.MADE_FROM] == "this text"
+
+
+def test_a_cell_that_shows_nothing_goes_with_the_words_before_it(directives):
+    page = directives("as2_gallery")
+    cell = lambda name, kind="code", outputs=(), **metadata: {
+        "cell_type": kind,
+        "source": name,
+        "outputs": list(outputs),
+        "metadata": metadata,
+    }
+    cells = [
+        *(cell("a", "markdown"), cell("b", tags=["shows"]), cell("c", "markdown"), cell("d", outputs=[1], tags=["shows"])),
+        *(cell("e", "markdown"), cell("f")),
+    ]
+    assert [one["source"] for one in page.that_show(cells)] == ["c", "d", "e", "f"]
+
+
+def test_settings_that_are_not_set_are_left_out(directives):
+    table = "<tr>\n <th>epochs</th>\n <td>3</td>\n</tr>\n<tr>\n <th>patience</th>\n <td>None</td>\n</tr>"
+    html = directives("as2_gallery").for_page({"data": {"text/html": table}}, "")["data"]["text/html"]
+    assert "patience" not in html and '<th>epochs</th>\n <td class="as2-number">3</td>' in html
+
+
+def test_a_gallery_page_begins_with_what_came_out(directives):
+    """By the committed records: the metric of the run, and the same one of every ranker without training."""
+    page = directives("as2_gallery")
+    for one in page.executed():
+        record = json.loads(
+            (ROOT / f"results/{one.data['slug']}/{one.line.row}/{one.line.dataset}-{one.line.budget}-seed0.json").read_text()
+        )
+        told = page.came_out(one)
+        metric = next(name for name in ("map", "map_projected", "auc") if name in one.key_metrics)
+        reached = 100 * record["metrics"][one.split][metric]
+        assert re.match(rf"\*\*\w+(, as trained)? {reached:.1f} on {one.split}\.\*\* Without training: ", told)
+        known = [own[metric] for own in record.get("baselines", {}).values() if metric in own] or [
+            record["metrics"][one.split]["auc_tfidf"]
+        ]
+        assert [float(text) for text in re.findall(r" (\d+\.\d)", told.partition("training:")[2])] == [
+            round(100 * value, 1) for value in known
+        ]
+        assert told in "".join(page.gallery_page(one)["cells"][0]["source"])
