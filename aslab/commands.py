@@ -22,6 +22,7 @@ COMMANDS = {
     "embedded": ("aslab.backbone", "Makes the embedded backbone from a finished run."),
     "export": ("aslab.export", "Writes the model of a finished run for other libraries."),
     "fetch": ("aslab.data_commands:fetch", "Writes the first rows of a hub data set into a file."),
+    "first-stage": ("aslab.first_stage", "Measures how many answers a first stage keeps."),
     "gallery": ("aslab.gallery", "Writes executed notebooks of finished runs into results/."),
     "gpus": ("aslab.gpus", "Runs a command on a free GPU of this machine."),
     "hours": ("aslab.hours", "Prints the expected hours of a paper's runs at a budget."),

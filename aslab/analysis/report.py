@@ -21,31 +21,31 @@ def answer(paper: str) -> Markdown:
     """How many headline claims have which verdict, and the difference of those that are decided."""
     data, runs = rows_and_runs(paper)
     every = claims.headline_of(data, runs)
-    decided = [one for one in every if one.word in (claims.SUPPORTED, claims.SUGGESTIVE, claims.REVERSED)]
-    told = [f"- *{one.word}*: {one.outcome.claim['claim']} {points(one.outcome.primary)}" for one in decided]
-    return Markdown("\n".join([f"**{claims.counted(every)}.**", "", *(told or ["No claim is decided."])]))
+    decided = [claim for claim in every if claim.word in (claims.SUPPORTED, claims.SUGGESTIVE, claims.REVERSED)]
+    lines = [f"- *{claim.word}*: {claim.outcome.claim['claim']} {points(claim.outcome.primary)}" for claim in decided]
+    return Markdown("\n".join([f"**{claims.counted(every)}.**", "", *(lines or ["No claim is decided."])]))
 
 
 def outcome(paper: str) -> pd.DataFrame:
     """The headline claims: what the paper says, the printed difference and ours in points, the verdict."""
     data, runs = rows_and_runs(paper)
-    lines = [_line(data, one) for one in claims.headline_of(data, runs)]
+    lines = [_line(data, claim) for claim in claims.headline_of(data, runs)]
     return pd.DataFrame(lines, columns=["claim", "printed", "ours [95 %]", "verdict"]).set_index("claim")
 
 
-def _line(data: dict, one: claims.Judged) -> tuple[str, str, str, str]:
-    printed = printed_difference(data, one.outcome.claim)
-    told = f"{100 * printed.difference:+.1f}" if printed else "–"
-    return one.outcome.claim["claim"], told, points(one.outcome.primary), one.word
+def _line(data: dict, claim: claims.Judged) -> tuple[str, str, str, str]:
+    printed = printed_difference(data, claim.outcome.claim)
+    difference = f"{100 * printed.difference:+.1f}" if printed else "–"
+    return claim.outcome.claim["claim"], difference, points(claim.outcome.primary), claim.word
 
 
 def main_table(paper: str) -> pd.DataFrame:
     """The rows that have run, by the metrics of the headline claims: printed and ours in points, mean ± std over seeds."""
     data, runs = rows_and_runs(paper)
-    asked = dict.fromkeys(_decided_by(one) for one in claims.headline_of(data, runs))
+    decided_by = dict.fromkeys((claim["dataset"], claim["metric"]) for claim in _headline(data, runs))
     columns = {
         (NAMES.get(dataset, dataset), f"{NAMES[metric]}, {whose}"): _column(data, runs, dataset, metric, whose)
-        for dataset, metric in asked
+        for dataset, metric in decided_by
         for whose in ("paper", "ours")
         if (runs.dataset == dataset).any()
     }
@@ -55,8 +55,10 @@ def main_table(paper: str) -> pd.DataFrame:
     return table[ran].dropna(axis=1, how="all").rename(index=names).fillna("–")
 
 
-def _decided_by(one: claims.Judged) -> tuple[str, str]:
-    return one.outcome.claim["dataset"], one.outcome.claim["metric"]
+def _headline(data: dict, runs: pd.DataFrame) -> list[dict]:
+    """The headline claims as the paper's file has them, those with the best verdict first."""
+    best_first = sorted(claims.headline_of(data, runs), key=lambda claim: claims.VERDICTS.index(claim.word))
+    return [claim.outcome.claim for claim in best_first]
 
 
 def _column(data: dict, runs: pd.DataFrame, dataset: str, metric: str, whose: str) -> dict[str, str]:
@@ -65,7 +67,8 @@ def _column(data: dict, runs: pd.DataFrame, dataset: str, metric: str, whose: st
     for row, content in data["rows"].items():
         if whose == "paper":
             figures = printed_points(content["published"].get(dataset, {}).get(metric), data["unit"])
-            column |= {row: " ± ".join(f"{value:.1f}" for value in figures if value)} if figures else {}
+            mean, spread = figures or (None, None)
+            column |= {row: f"{mean:.1f} ± {spread:.1f}" if spread else f"{mean:.1f}"} if figures else {}
         else:
             _, _, lines = next(verdicts.at_largest_budget(runs, row, dataset), ("", "", runs[:0]))
             reached = records.values(lines, metric)
@@ -73,9 +76,7 @@ def _column(data: dict, runs: pd.DataFrame, dataset: str, metric: str, whose: st
     return column
 
 
-def claims_plot(paper: str):
-    """The claims that runs test, the printed difference beside ours, as a matplotlib Figure; None where none was tested."""
-    return difference_plots.claims_plot(paper)
+claims_plot = difference_plots.claims_plot
 
 
 def moves(paper: str):
@@ -90,7 +91,7 @@ def moves(paper: str):
 def components(paper: str):
     """Questions and candidates in two dimensions before and after training, as a matplotlib Figure; None for models without vectors."""
     data, runs = rows_and_runs(paper)
-    for claim in (one.outcome.claim for one in claims.headline_of(data, runs)):
+    for claim in _headline(data, runs):
         if line := drawable(runs, claim["row_a"], claim["dataset"]):
             return pca.plot(line.record["pca"])
     return None
@@ -107,22 +108,22 @@ def drawable(runs: pd.DataFrame, row: str, dataset: str):
 def ranked_examples(paper: str) -> HTML | None:
     """Questions with their text, ranked by the two rows of a headline claim; None where no text is here."""
     for data, pair, before, after in _compared(paper):
-        shown = [one for one in examples.of_pair(data, pair, (before, after)) if one.texts][:QUESTIONS]
-        if shown:
-            tables = (
-                lists.beside(
-                    f"{one.fate.capitalize() or 'Nearest sentences'}: {one.question}", one.ranked, one.texts, one.reason
-                )
-                for one in shown
-            )
+        readable = [example for example in examples.of_pair(data, pair, (before, after)) if example.texts]
+        if readable:
+            tables = map(table_of, readable[:QUESTIONS])
             return HTML("".join([f"<p>{escape(pair.place)}. Text: {escape(licence_of(pair.dataset))}.</p>", *tables]))
     return None
+
+
+def table_of(example: examples.Example) -> str:
+    """Both rankings of a question, list next to list, as HTML."""
+    fate = example.fate.capitalize() or "Nearest sentences"
+    return lists.beside(f"{fate}: {example.question}", example.ranked, example.texts, example.reason)
 
 
 def _compared(paper: str):
     """(the paper's file, pair, row B, row A) of each headline claim on each data set that both have run on, the best verdict first."""
     data, runs = rows_and_runs(paper)
-    best_first = sorted(claims.headline_of(data, runs), key=lambda one: claims.VERDICTS.index(one.word))
-    for claim in (one.outcome.claim for one in best_first):
+    for claim in _headline(data, runs):
         for pair in examples.best_pairs(data, runs, claim["row_b"], claim["row_a"]):
             yield data, pair, claim["row_b"], claim["row_a"]

@@ -35,7 +35,18 @@ from as2_papers import write_figures
 from as2_reorder import Reorder
 from docutils import nodes
 from latex2mathml.converter import convert
-from pages import believed, blind, choices, figure_claims, in_corpus, leaderboard, mined, miniature, repeats  # noqa: F401
+from pages import (  # noqa: F401
+    believed,
+    blind,
+    choices,
+    figure_claims,
+    first_stage,
+    in_corpus,
+    leaderboard,
+    mined,
+    miniature,
+    repeats,
+)
 
 from aslab.gallery import executed
 from aslab.rundir import read_record

@@ -61,7 +61,7 @@ SOURCES = {
     "slots": lambda _: files("results/joint_inference/slot_cosines.json"),
     "sources": lambda _: [*module_files(), *files("book/_ext/**/*.py")],
     "trust": lambda _: [*files("book/_ext/trust.yml", "results/trust/*.json"), *module_files()],
-} | {name: lambda _, name=name: measured.files(name) for name in ("blind", "calibration", "mined")}
+} | {name: lambda _, name=name: measured.files(name) for name in ("blind", "calibration", "first_stage", "mined")}
 
 
 def outdated(app, env, added, changed, removed):

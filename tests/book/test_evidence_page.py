@@ -225,7 +225,7 @@ def test_texts_that_are_at_hand_are_escaped(tmp_path, monkeypatch):
     assert table[0] == ["Rank", "Longformer-base", "Longformer-base + contrastive loss"] and "<q2" not in html  # the question of both
     assert table[1][1:] == [f"✗ Second {PAYLOAD}. score 0.800", "✓ First. score 0.900"]
     assert (
-        f"<caption>{escape(QUESTION.text)}<small>First right candidate: rank 2 on the left, 1 on the right." in html
+        f"<caption>Nearest sentences: {escape(QUESTION.text)}<small>First right candidate: rank 2 on the left, 1 on the right." in html
         and "<script" not in html
         and "not available here" not in html
     )

@@ -7,8 +7,8 @@ import pandas as pd
 from aslab import records
 from aslab.analysis import comparisons
 from aslab.analysis.examples import Example, best_pairs, of_pair
+from aslab.analysis.report import table_of
 from aslab.cards import licence_of
-from aslab.show import lists
 from asutil.metrics.changes import FATES, fates
 from pages import register
 
@@ -72,8 +72,3 @@ def _part(pair: comparisons.Pair, rows, shown: list[Example], held: bool) -> str
         )
     tables = "".join(f'<div class="as2-box" tabindex="0">{table_of(one)}</div>' for one in shown)
     return f"<p><strong>{escape(pair.place)}.</strong>{escape(counts + note)}</p>{tables}"
-
-
-def table_of(one: Example) -> str:
-    fate = f"{one.fate.capitalize()}: " if one.fate else ""
-    return lists.beside(f"{fate}{one.question}", one.ranked, one.texts, one.reason)
