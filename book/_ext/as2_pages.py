@@ -93,9 +93,12 @@ class Page(NamedTuple):
 
     @property
     def links(self) -> dict[str, str]:
-        """Name of a finished run -> address of its page, from this page."""
-        folders = (path.parent for path in run_files() if (path.parent / "notebook.ipynb").is_file())
-        return {folder.name: f"{self.up}runs/{folder.name}.html" for folder in folders}
+        """Name of a run with an executed notebook, committed or on this machine -> address of its page, from this page."""
+        committed = (path.stem for path in files("results/notebooks/*.ipynb"))
+        here = (path.parent.name for path in run_files() if (path.parent / "notebook.ipynb").is_file())
+        return {name: f"{self.up}gallery/{name}.html" for name in committed} | {
+            name: f"{self.up}runs/{name}.html" for name in here
+        }
 
 
 class Show(SphinxDirective):

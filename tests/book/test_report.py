@@ -8,8 +8,8 @@ import pytest
 from pages import differences, miniature, report
 from scipy import stats
 
-from aslab import papers, plan, records, runs
-from aslab.analysis import verdicts
+from aslab import papers, plan, records, rundir, runs
+from aslab.analysis import comparisons, verdicts
 from aslab.show import plots
 from asutil.io import disk
 
@@ -483,3 +483,15 @@ def test_logs_have_readable_names(machine):
 def test_a_table_of_results_knows_one_word_only():
     with pytest.raises(ValueError, match="the word laptop is expected, or nothing: got 'labtop'"):
         miniature.results("sentence_objectives", "table_2", "labtop", page=None)
+
+
+def test_a_committed_row_links_to_its_executed_notebook(directives):
+    """Of all records of a row those with a committed notebook, by their name; a run of this machine has its own page."""
+    (name,) = [path.stem for path in (rundir.root() / "results" / "notebooks").glob("embed-*.ipynb")]
+    _, runs = comparisons.rows_and_runs("asbert")
+    lines = runs[runs.name == name]
+    links = directives("as2_pages").Page("papers/asbert/results").links
+    html = report.origin_cell("committed", lines[:1], links)
+    assert re.search(r'href="([^"]*)" aria-label="([^"]*)"', html).groups() == (f"../../gallery/{name}.html", "Executed notebook, seed 0")
+
+    assert "as2-notebook" not in report.origin_cell("committed", runs[runs.name != name][:1], links)

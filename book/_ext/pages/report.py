@@ -263,12 +263,16 @@ def seed_count(data: dict, lines: pd.DataFrame) -> str:
 
 
 def origin_cell(source: str, lines: pd.DataFrame, links: dict) -> Html:
-    """The origin of figures and the model that the runs began with; this machine's runs with links to their pages."""
+    """The origin of figures and the model that the runs began with, with links to the pages of executed notebooks."""
     models = dict.fromkeys(records.backbone(line).rsplit("/", 1)[-1] for line in lines.itertuples())
     names = escape(", ".join(filter(None, models)))
     began = f'<small class="as2-model">{names}</small>' if names else ""
-    if source == COMMITTED:
-        return Html(f"ours{began}")
     pages = [(links[line.name], line.seed) for line in lines.itertuples(index=False) if line.name in links]
+    if source == COMMITTED:
+        notebooks = (
+            f'<a class="as2-notebook" href="{escape(address)}" aria-label="Executed notebook, seed {seed}"></a>'
+            for address, seed in pages
+        )
+        return Html(f"ours{''.join(notebooks)}{began}")
     made = [f'<a href="{escape(address)}">seed {seed}</a>' for address, seed in pages]
     return Html("ours, this machine" + (f" ({', '.join(made)})" if made else "") + began)
