@@ -115,11 +115,11 @@ def test_a_fault_of_the_program_is_no_wrong_input(monkeypatch):
 
 
 def test_a_command_whose_module_lacks_a_package_says_so_in_a_line(monkeypatch):
-    monkeypatch.setitem(sys.modules, "yaml", None)
+    monkeypatch.setitem(sys.modules, "huggingface_hub", None)
     monkeypatch.delitem(sys.modules, "aslab.export", raising=False)
     done = ended("export", "--help")
     assert done.exit_code == 1 and done.stdout == ""
-    assert re.match(r"asutil export: import of yaml halted", done.stderr) and done.stderr.count("\n") == 1
+    assert re.match(r"asutil export: import of huggingface_hub halted", done.stderr) and done.stderr.count("\n") == 1
 
 
 def test_the_script_says_how_click_is_installed():

@@ -22,13 +22,13 @@ def page(directives):
 
 
 @pytest.mark.parametrize("paper", papers.papers())
-def test_a_paper_is_five_pages(paper):
+def test_a_paper_is_five_pages_and_an_executed_report(paper):
     summary = (ROOT / "book" / "papers" / f"{paper}.md").read_text("utf-8")
     assert [f":link: {paper}/{name}\n" in summary for name in PAGES] == [True] * 4
     parts = yaml.safe_load((ROOT / "book" / "_toc.yml").read_text("utf-8"))["parts"]
     chapters = [chapter for part in parts for chapter in part["chapters"]]
     sections = next(chapter["sections"] for chapter in chapters if chapter["file"] == f"papers/{paper}")
-    assert [section["file"] for section in sections] == [f"papers/{paper}/{name}" for name in PAGES]
+    assert [section["file"] for section in sections] == [*(f"papers/{paper}/{name}" for name in PAGES), f"reports/{paper}"]
 
 
 def test_tabs():
