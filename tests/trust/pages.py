@@ -65,6 +65,7 @@ TRACED = {
     "examples": traced_blocks.examples,
     "figure-claims": traced_figure_claims.figure_claims,
     "findings": traced_claims.findings,
+    "first-stage": traced_leaderboard.first_stage,
     "gallery": traced_gallery.cards,
     "growth": traced_benchmarks.growth,
     "headline": traced_claims.headline,
@@ -104,7 +105,7 @@ NOT_RUN = ("curves", "demo", "runs")  # runs of this machine alone: a copy has n
 # Data, plans (but for what was measured), the project itself, and what to type.
 NO_RESULTS = ("citation", "commands", "counts", "datasets", "download", "folders")
 # Directives whose captions have figures that follow from records.
-WITH_FIGURES = re.compile("^(backbone|backends|choices|costs measured|leaderboard|mined|orderings|rankers|t-tests)")
+WITH_FIGURES = re.compile("^(backbone|backends|choices|costs measured|first-stage|leaderboard|mined|orderings|rankers|t-tests)")
 BOLD = (
     " Bold: the best of our rows at one budget, and all that an interval over questions at 95 % does not tell from it, "
     "without an adjustment for the number of rows."
@@ -253,17 +254,17 @@ def lines(block: Tag) -> Iterable[str | list[str] | Counter]:
         elif element.name == "pre":
             yield " ".join(element.get_text().replace("\\\n", " ").split())
         elif beside and element.name == "caption":
-            yield traced_blocks.without_text(text_of(element))
+            fate, ranks = text_of(element).split(":", 1)[0], text_of(element.small).split(" Words that", 1)[0]
+            yield f"{fate}. {ranks}"  # no record has the texts of the embedded data
             yield from map(candidates_of, beside.select("tbody tr"))
         elif element.name == "figcaption" or (element.name == "caption" and counted(element)):
             yield words_above(element)
             if block["data-as2"].startswith("rank-moves"):
                 yield Counter(text.get_text() for text in element.parent.find_all("text") if text.get_text().isdigit())
         elif element.name in ("p", "li") and "as2-note" not in element.get("class", ()):
-            said = text_of(element).split(" The texts of this data set are not available here", 1)[0]
+            said = re.split(" The texts of its questions are not available here| Text: ", text_of(element), maxsplit=1)[0]
             embedded = said.startswith("pydocs")
-            if not said.startswith("The texts of this data set are not available here"):
-                yield said
+            yield said
 
 
 def words_above(caption: Tag) -> str:

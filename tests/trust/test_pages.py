@@ -166,12 +166,15 @@ def test_a_loss_that_is_not_the_one_in_the_log_is_noticed_in_its_plot(change, tm
 
 def test_ranked_lists_of_embedded_data_are_compared_by_their_ids(root):
     cell = '<td class="as2-right" data-candidate="{}"><abbr title="answers">✓</abbr> It is 5. <small>score {}</small></td>'
-    head = "<p>pydocs, budget laptop, seed 0.</p>"
-    html = f'{head}<table class="as2-beside"><caption>Lost: What?</caption><tbody><tr><th>1</th>{cell}</tr></tbody></table>'
-    said = list(pages.lines(block("examples", html.format("some-id-1", "0.125"))))
-    assert said == ["pydocs, budget laptop, seed 0.", "Lost", ["1", "✓ answers some-id-1 score 0.125"]]
-    assert said == ["pydocs, budget laptop, seed 0.", *traced_blocks.ranked("pydocs", "Lost: some-id", [[["some-id-1", 1, 0.125, 0]]])]
-    for other in (("some-id-1", "0.126"), ("some-id-2", "0.125")):
+    head = "<p>pydocs, budget laptop, seed 0. Text: BSD.</p>"
+    why = "<small>First right candidate: rank {} on the left, 1 on the right. Words that the best candidate shares: 3 and 1.</small>"
+    html = f'{head}<table class="as2-beside"><caption>Lost: What?{why}</caption><tbody><tr><th>1</th>{cell}</tr></tbody></table>'
+    said = list(pages.lines(block("examples", html.format("1", "some-id-1", "0.125"))))
+    ranks = "Lost. First right candidate: rank 1 on the left, 1 on the right."
+    assert said == ["pydocs, budget laptop, seed 0.", ranks, ["1", "✓ answers some-id-1 score 0.125"]]
+    both = list(traced_blocks.ranked("Lost", [[["some-id-1", 1, 0.125, 1]], [["some-id-2", 1, 0.5, 1]]]))
+    assert both == [ranks, ["1", "✓ answers some-id-1 score 0.125", "✓ answers some-id-2 score 0.500"]]
+    for other in (("2", "some-id-1", "0.125"), ("1", "some-id-1", "0.126"), ("1", "some-id-2", "0.125")):
         assert said != list(pages.lines(block("examples", html.format(*other))))
 
 

@@ -8,10 +8,14 @@ import hashlib
 import itertools
 import statistics
 from collections import Counter
+from functools import lru_cache
 from pathlib import Path
+
+from asutil.data import answers
 
 from .traced import EVERY, NAMES, NONE, Paper, by_question, spread, untrained, values
 
+EMBEDDED = ("pydocs", "pydocs_evidence")
 PLACES = ("1", "2", "3", "4", "5", "6 to 10", "11 on")
 FATES = ("rescued", "lost", "right by both", "wrong by both")
 SAID = ("✗ does not answer", "✓ answers")
@@ -49,48 +53,58 @@ def fates(before: dict, after: dict) -> dict[str, str]:
 
 
 def examples(root: Path, name: str, before: str, after: str, only: str = ""):
-    """How many questions have which fate; of each list that is shown the caption with its fate, and its candidates."""
+    """How many questions have which fate; of each list of pydocs the caption with its fate, and its candidates."""
     paper, most = Paper(root, name), 1 if only else 2
-    readable_first = sorted(pairs(paper, before, after), key=lambda pair: pair[0] != "pydocs")  # the books are built without other data
-    for dataset, seeds, (first, last) in readable_first:
+    for dataset, seeds, (first, last) in readable_first(pairs(paper, before, after)):
         if only not in ("", dataset):
             continue
         fate = fates(first[0], last[0])
         counts, held = Counter(fate.values()), lists(before, first[0], last[0])
         counted = ", ".join(f"{counts[one]:,} {one}" for one in FATES)
         yield f"{place(dataset, last[0], seeds)}. Of {len(fate):,} questions: {counted}, by first place."
-        shown = [question for one in FATES[:2] for question in chosen([q for q in held if fate[q] == one], most if one == "rescued" else 1)]
+        if dataset not in EMBEDDED:
+            continue
+        easy = {question for question in held if question in short_questions()}
+        of = {one: [question for question in held if fate[question] == one] for one in FATES[:2]}
+        first_ones = {one: [question for question in names if question in easy] or names for one, names in of.items()}
+        shown = [question for one in FATES[:2] for question in chosen(first_ones[one], most if one == "rescued" else 1)]
         for question in shown or chosen(held, most):
-            yield from ranked(dataset, f"{fate[question].capitalize()}: {question}", held[question])
+            yield from ranked(fate[question].capitalize(), held[question])
+
+
+@lru_cache
+def short_questions() -> set[str]:
+    """Test questions of pydocs whose candidates have 25 words or fewer on average."""
+    words = lambda question: [len(candidate.text.split()) for candidate in question.candidates]
+    return {question.id for question in answers.load_answers("pydocs", "clean")["test"] if statistics.mean(words(question)) <= 25}
+
+
+def readable_first(of_pairs) -> list:
+    """The books are built without other data than the embedded."""
+    return sorted(of_pairs, key=lambda pair: pair[0] not in EMBEDDED)
 
 
 def asked(root: Path, name: str, before: str, after: str):
-    """The questions that the paper prints."""
+    """The ranks of the questions that the paper prints: their text is not there."""
     paper = Paper(root, name)
     for dataset, seeds, (first, last) in pairs(paper, before, after):
-        each = [{entry["question_id"]: entry["candidates"] for entry in one.get("chosen", ())} for one in (first[0], last[0])]
-        names = [one for one in paper.data.get("questions", {}).get(dataset, ()) if all(one in side for side in each)]
-        if names:
-            yield f"{place(dataset, last[0], seeds)}."
-        for question in names:
-            yield from ranked(dataset, question, [side[question] for side in each])
-        said = [paper.data["rows"][row]["name"] for row in (before, after)]
         of_each = [ranks(one) for one in (first[0], last[0])]
-        for question in paper.data.get("questions", {}).get(dataset, ()):
-            if question not in names and all(question in of for of in of_each):
-                found = " and ".join(f"rank {of[question]} by {row}" for of, row in zip(of_each, said))
-                yield f"{place(dataset, last[0], seeds)}. {question}: the first right candidate has {found}."
+        known = [one for one in paper.data.get("questions", {}).get(dataset, ()) if all(one in of for of in of_each)]
+        if known:
+            yield f"{place(dataset, last[0], seeds)}."
+        names = [paper.data["rows"][row]["name"] for row in (before, after)]
+        for question in known:
+            found = " and ".join(f"rank {of[question]} by {row}" for of, row in zip(of_each, names))
+            yield f"{question}: the first right candidate has {found}."
 
 
 def nearest(root: Path, name: str, before: str, after: str):
-    """Questions with the sentences that are nearest to them."""
-    for dataset, seeds, (first, last) in pairs(Paper(root, name), before, after):
+    """Questions of pydocs with the sentences that are nearest to them."""
+    for dataset, seeds, (first, last) in readable_first(pairs(Paper(root, name), before, after)):
         each = [{entry["question_id"]: entry["candidates"] for entry in one.get("chosen", ())} for one in (first[0], last[0])]
-        names = chosen(set(each[0]) & set(each[1]), 3)
-        if names:
-            yield f"{place(dataset, last[0], seeds)}."
-        for question in names:
-            yield from ranked(dataset, question, [side[question] for side in each])
+        yield f"{place(dataset, last[0], seeds)}."
+        for question in chosen(set(each[0]) & set(each[1]), 3) if dataset in EMBEDDED else ():
+            yield from ranked("Nearest sentences", [side[question] for side in each])
 
 
 def place(dataset: str, record: dict, seeds: list[int]) -> str:
@@ -111,19 +125,12 @@ def chosen(names, limit: int) -> list[str]:
     return sorted(names, key=lambda name: hashlib.blake2b(f"0 {name}".encode(), digest_size=8).digest())[:limit]
 
 
-def ranked(dataset: str, said: str, two: list[list]):
-    """The lines of one question's table; `said` stands above it."""
-    lines = [
-        [str(rank), *(f"{SAID[bool(one[1])]} {one[0]} score {one[2]:.3f}" if one else "" for one in entries)]
-        for rank, entries in enumerate(itertools.zip_longest(*two), 1)
-    ]
-    yield without_text(said) if dataset.startswith("pydocs") else said
-    yield from lines
-
-
-def without_text(said: str) -> str:
-    """What stands above a question's table, without the question: no record has the texts of the embedded data."""
-    return said.split(": ", 1)[0] if said.startswith(("Rescued: ", "Lost: ")) else "a question"
+def ranked(fate: str, two: list[list]):
+    """The lines of one question's table: above it what became of the question, and the ranks of the first right candidates."""
+    first = [next((str(rank) for _, label, _, rank in own if label), f"below {len(own)}") for own in two]
+    yield f"{fate}. First right candidate: rank {first[0]} on the left, {first[1]} on the right."
+    for rank, entries in enumerate(itertools.zip_longest(*two), 1):
+        yield [str(rank), *(f"{SAID[bool(one[1])]} {one[0]} score {one[2]:.3f}" if one else "" for one in entries)]
 
 
 # ------------------------------------------------------------------ figures in words

@@ -5,6 +5,7 @@ import statistics
 from pathlib import Path
 
 import yaml
+from scipy import stats
 
 from . import traced_reasons
 from .traced import NAMES, PAPERS, Paper, bootstrap, by_question, spread, untrained
@@ -154,3 +155,19 @@ def steps(record: dict) -> str:
             kind = {"embed": "network", "rerank": "re-ranking"}.get(one["notebook"], "model")
             said.append(f"{settings.get('architecture') or ''} {kind}".strip())
     return ", then ".join(said)
+
+
+def first_stage(root: Path):
+    """Of each data set its size, then for each ranker the share of questions with a right sentence by depth, with Wilson's interval."""
+    for one in json.loads((root / "results" / "first_stage.json").read_text("utf-8"))["sets"]:
+        size = one["questions"]
+        yield (
+            f"{NAMES[one['dataset']]}: questions of {size:,} with a right sentence among the best, "
+            f"of {one['sentences']:,} sentences; % with 95 % intervals."
+        )
+        for model, recall in one["recall"].items():
+            cells = []
+            for own in recall.values():
+                ends = stats.binomtest(round(own["recall"] * size), size).proportion_ci(method="wilson")
+                cells.append(f"{100 * own['recall']:.0f} [{100 * ends.low:.0f}, {100 * ends.high:.0f}]")
+            yield ["BM25" if model == "bm25" else model.rsplit("/", 1)[-1], *cells]
