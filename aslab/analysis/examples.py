@@ -48,13 +48,13 @@ class Example(NamedTuple):
     @property
     def reason(self) -> str:
         """The rank of the first right candidate in both lists, and how many words the best candidates share with the question."""
-        ranks = [
-            next((str(rank) for _, label, _, rank in own if label), f"below {len(own)}") for own in self.ranked.values()
-        ]
-        asked = set(words(self.question))
-        shared = [len(asked & set(words(self.texts.get(own[0][0], "")))) for own in self.ranked.values()]
+        first, best = [], []
+        for ranking in self.ranked.values():
+            first.append(next((str(rank) for _, label, _, rank in ranking if label), f"below {len(ranking)}"))
+            best.append(self.texts.get(ranking[0][0], ""))
+        shared = [len({*words(self.question)} & {*words(text)}) for text in best]
         return (
-            f"First right candidate: rank {ranks[0]} on the left, {ranks[1]} on the right. "
+            f"First right candidate: rank {first[0]} on the left, {first[1]} on the right. "
             f"Words that the best candidate shares with the question: {shared[0]} and {shared[1]}."
         )
 
@@ -83,26 +83,27 @@ def of_pair(data: dict, pair: comparisons.Pair, rows: tuple[str, str], limit: in
     both = pair.records_of(rows, pair.seeds[0])
     names = [data["rows"][row]["name"] for row in rows]
     if records.kind(both[0].record) == "context":
-        each = [_nearest(line) for line in both]
-        shared = choose(set.intersection(*map(set, each)), CONTEXTS)
-        known = {name: (name, {}) for name in shared} | _texts_of_contexts(pair.dataset, shared)
-        return [
-            Example("", known[name][0], {row: own[name] for row, own in zip(names, each)}, known[name][1])
-            for name in shared
-        ]
+        return _of_contexts(pair.dataset, both, names)
     fate = fates(*map(records.per_question, both))
     questions = at_hand(both[1].record, pair.dataset, fate.index)
+    short = {name for name, question in questions.items() if _is_short(question)}
     chosen = []
-    for name, two in lists(
-        both, rows[0], fate, limit, {name for name, one in questions.items() if _is_short(one)}
-    ).items():
-        title, texts = texts_of(questions.get(name), name, two)
-        chosen.append(Example(fate[name], title, dict(zip(names, two)), texts))
+    for name, rankings in lists(both, rows[0], fate, limit, short).items():
+        title, texts = texts_of(questions.get(name), name, rankings)
+        chosen.append(Example(fate[name], title, dict(zip(names, rankings)), texts))
     return chosen
 
 
+def _of_contexts(dataset: str, both, names: list[str]) -> list[Example]:
+    each = [_nearest(line) for line in both]
+    shared = choose(set.intersection(*map(set, each)), CONTEXTS)
+    texts = {name: (name, {}) for name in shared} | _texts_of_contexts(dataset, shared)
+    ranked = {name: {row: nearest[name] for row, nearest in zip(names, each)} for name in shared}
+    return [Example("", texts[name][0], ranked[name], texts[name][1]) for name in shared]
+
+
 def _is_short(question) -> bool:
-    return sum(len(one.text.split()) for one in question.candidates) <= SHORT * len(question.candidates)
+    return sum(len(candidate.text.split()) for candidate in question.candidates) <= SHORT * len(question.candidates)
 
 
 def lists(both, baseline: str, fate: pd.Series, limit: int, short=frozenset()) -> dict[str, tuple[list, list]]:
