@@ -47,7 +47,7 @@ def pairs(paper: str, results: str | Path = "results") -> list[Pair]:
     known = pd.concat([records.committed(paper, results), repeated], ignore_index=True)
     known = known[known.row.isin(repeated.row) & known.record.map(lambda record: "per_question" in record)]
     known = known.assign(
-        created=[record["created"] for record in known.record],
+        created=[record.get("created", "") for record in known.record],
         key=[repeats.key(record) for record in known.record],
         of_all_seeds=[repeats.key(record, without=("seed",)) for record in known.record],
     )

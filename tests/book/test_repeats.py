@@ -73,6 +73,15 @@ def test_two_makings_with_equal_settings_are_a_pair(tmp_path, committed, repeate
     assert shown(tmp_path) == [("roberta_ssp", *pair) for pair in expected]
 
 
+def test_a_record_without_a_time_comes_before_all_others(tmp_path):
+    undated = made(0, 0.5, 9)
+    del undated["created"]
+    commit(tmp_path, undated)
+    repeat(tmp_path, made(0, 0.6, 1))
+    (pair,) = equal_runs.pairs(PAPER, tmp_path)
+    assert [["created" in line.record for line in side.itertuples()] for side in (pair.later, pair.before)] == [[True], [False]]
+
+
 def test_a_file_among_the_repeats_has_the_name_of_its_record(tmp_path):
     repeat(tmp_path, made(0, 0.5, 1))
     path = repeats.path_of(made(0, 0.5, 1), tmp_path)
