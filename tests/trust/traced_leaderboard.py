@@ -162,8 +162,8 @@ def first_stage(root: Path):
     for one in json.loads((root / "results" / "first_stage.json").read_text("utf-8"))["sets"]:
         size = one["questions"]
         yield (
-            f"{NAMES[one['dataset']]}: questions of {size:,} with a right sentence among the best, "
-            f"of {one['sentences']:,} sentences; % with 95 % intervals."
+            f"{NAMES[one['dataset']]}, {size:,} questions and {one['sentences']:,} sentences: "
+            "questions with a right sentence among the best, in % with 95 % intervals."
         )
         for model, recall in one["recall"].items():
             cells = []

@@ -22,7 +22,7 @@ def _of_dataset(part: dict) -> str:
         body.append(row(NAMES.get(model, model.rsplit("/", 1)[-1]), *numbers(*cells)))
     depths = next(iter(part["recall"].values()))
     title = (
-        f"{NAMES[part['dataset']]}: questions of {part['questions']:,} with a right sentence among the best, "
-        f"of {part['sentences']:,} sentences; % with 95 % intervals."
+        f"{NAMES[part['dataset']]}, {part['questions']:,} questions and {part['sentences']:,} sentences: "
+        "questions with a right sentence among the best, in % with 95 % intervals."
     )
     return table(title, ["First stage", *(f"of the best {depth}" for depth in depths)], body)
