@@ -260,3 +260,19 @@ def test_how_many_questions_are_learnt_and_asked_and_how_much_seeds_differ():
     spread = np.ptp(reached("evidence_contrast", "longformer_base", *HOTPOTQA, metric="map_projected"))
     gain = evidence("longformer_base_contrast", HOTPOTQA, "map_projected") - evidence("longformer_base", HOTPOTQA, "map_projected")
     assert 0.085 < spread < 0.09 and spread > gain
+
+
+def test_what_the_page_on_ranking_says_of_labels_and_first_stages():
+    """Of 50, 500 and all training questions of NQ sentences; of the record of first stages what is kept among the best 30."""
+    text = (BOOK / "rank.md").read_text("utf-8")
+    few, some, every = (mean("sentence_objectives", row, "nq_sentences") for row in ("roberta_base_50", "roberta_base_500", "roberta_base"))
+    place = ("sentence_objectives", "roberta_base", "nq_sentences", "small")
+    untrained = [baseline(*place, name) for name in ("bm25", "zero_shot", "document_order")]
+    assert "With 50 questions the model is worse than the encoder that it started from" in text
+    assert few < baseline(*place, "zero_shot") and max(untrained) < some < every
+    assert "with 500 it is ahead of every ranker without training" in text
+    sets = json.loads((ROOT / "results" / "first_stage.json").read_text("utf-8"))["sets"]
+    granite, bm25 = (
+        [1 - recall["30"]["recall"] for name, recall in sets[0]["recall"].items() if ("granite" in name) == own] for own in (1, 0)
+    )
+    assert sets[0]["dataset"] == "wikiqa" and granite[0] < 0.06 < 3 * granite[0] < bm25[0]

@@ -94,8 +94,8 @@ def asked(root: Path, name: str, before: str, after: str):
             yield f"{place(dataset, last[0], seeds)}."
         names = [paper.data["rows"][row]["name"] for row in (before, after)]
         for question in known:
-            found = " and ".join(f"rank {of[question]} by {row}" for of, row in zip(of_each, names))
-            yield f"{question}: the first right candidate has {found}."
+            both_ranks = " and ".join(f"rank {of[question]} by {row}" for of, row in zip(of_each, names))
+            yield f"{question}: the first right candidate has {both_ranks}."
 
 
 def nearest(root: Path, name: str, before: str, after: str):
