@@ -50,9 +50,9 @@ def check(full: bool, seed: int, folder: Path) -> dict:
             project = project_in(folder / f"killed {calls}")
             while True:
                 calls += 1
-                longest = draw.choice((0.4, 0.9) if full else (0.3,)) * seconds  # long ones come to the last runs, short ones to the first
-                moment = draw.uniform(3, longest) if killed < wanted else None
-                if _called(snakemake, project, moment, *next(kinds)):
+                # Runs end in pairs, a second apart: a kill that waits for so many of them, half the time no longer, comes between, too.
+                after, later = draw.randrange(len(expected)), draw.choice((0, draw.uniform(0, 0.3) * seconds))
+                if _called(snakemake, project, *((after, later, *next(kinds)) if killed < wanted else ())):
                     break
                 killed += 1
                 finished[len(_records(project))] += 1
@@ -103,11 +103,13 @@ def _environment(project: Path) -> dict[str, str]:
     return {**os.environ, "ASUTIL_PROJECT": str(project), "PYTHONPATH": str(rundir.root()), "OMP_NUM_THREADS": "1", "PATH": path}
 
 
-def _called(snakemake: Path, project: Path, moment: float | None = None, who: str = "", number=None) -> bool:
-    """Call the matrix, and send a signal at a moment, where it lasts so long; whether it came to its end."""
-    process = started(snakemake, project)
+def _called(snakemake: Path, project: Path, after: int | None = None, later: float = 0, who: str = "", number=None) -> bool:
+    """Call the matrix, and send a signal some seconds after so many finished runs, if it lasts so long; whether it came to its end."""
+    process, first = started(snakemake, project), time.monotonic() + 3  # before, snakemake itself is starting
+    while after is not None and process.poll() is None and (time.monotonic() < first or len(_finished(project)) < after):
+        time.sleep(0.02)
     try:
-        return _ended_well(process.wait(timeout=moment), project)
+        return _ended_well(process.wait(timeout=None if after is None else later), project)
     except subprocess.TimeoutExpired:
         victims = [each for each in psutil.Process(process.pid).children(recursive=True) if KILLED[who] and KILLED[who] in _command(each)]
         for victim in victims:
@@ -149,7 +151,11 @@ def _twice_at_once(whole: Path, project: Path, expected: dict) -> None:
     must(_records(project) == {name: expected[name]}, f"{name}: two calls at once made {_records(project)}")
 
 
+def _finished(project: Path) -> list[Path]:
+    return sorted((project / "runs").glob("*/record.json"))
+
+
 def _records(project: Path) -> dict:
     """What the finished runs' records say, but for times."""
-    found = {path.parent.name: rundir.read_record(path.parent) for path in sorted((project / "runs").glob("*/record.json"))}
+    found = {path.parent.name: rundir.read_record(path.parent) for path in _finished(project)}
     return {name: {key: record.get(key) for key in SAME} for name, record in found.items()}
