@@ -14,6 +14,7 @@ from asutil.io import disk
 from asutil.metrics import registry
 
 from . import commands, papers, records, rundir
+from .show.lists import RANKING
 from .show.picture import SVG
 
 OURS = "asutil"  # the part of a notebook's metadata that says which run it is of
@@ -78,11 +79,19 @@ def cleaned(notebook: dict) -> dict:
         if any(output["output_type"] == "error" for output in cell["outputs"]):
             raise ValueError("the notebook ended in an error: only a finished run is published")
         if TEXT in cell["metadata"].get("tags", ()) and cell["outputs"]:
-            cell["outputs"] = [{"output_type": "stream", "name": "stdout", "text": NOT_STORED + "\n"}]
+            cell["outputs"] = [without_text(cell["outputs"])]
         for output in cell["outputs"]:
             if output["output_type"] == "execute_result":
                 output["execution_count"] = None
     return notebook
+
+
+def without_text(outputs: list[dict]) -> dict:
+    """What a cell that shows text of a data set has in place of it: a sentence, and the ids of a ranking."""
+    ids = next((output["data"][RANKING] for output in outputs if RANKING in output.get("data", {})), None)
+    if ids is None:
+        return {"output_type": "stream", "name": "stdout", "text": NOT_STORED + "\n"}
+    return {"output_type": "display_data", "data": {"text/plain": NOT_STORED, RANKING: ids}, "metadata": {}}
 
 
 def seal(notebook: dict) -> str:

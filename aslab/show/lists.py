@@ -9,13 +9,15 @@ from html import escape
 import numpy as np
 import pandas as pd
 
-from asutil.data.answers import Split
+from asutil.data.answers import Question, Split
 from asutil.data.claims import LABELS, Claim
 from asutil.draws import choose
 from asutil.metrics.changes import TOP
 from asutil.metrics.verdicts import CLASSES, per_claim, predictions
 
 from . import markup
+
+RANKING = "application/vnd.asutil.ranking+json"  # ids and scores of a question's candidates, without text
 
 
 def sampled(sampler) -> pd.DataFrame:
@@ -30,6 +32,32 @@ def sampled(sampler) -> pd.DataFrame:
         texts = dict(zip(("first", "second", "context"), (text[:200] for text in example.parts)))
         rows.append({"label": example.label, "kind": example.kind} | texts)
     return pd.DataFrame(rows)
+
+
+class Ranking:
+    """A question with its best candidates, best first. A notebook that is published keeps the ids, and leaves out the text.
+
+    Args:
+        scores: one score a candidate; by candidate id, or in the order of the candidates.
+    """
+
+    def __init__(self, question: Question, scores):
+        names = [candidate.id for candidate in question.candidates]
+        self.question, self.scores = (
+            question,
+            dict(scores if isinstance(scores, dict) else zip(names, scores, strict=True)),
+        )
+        if set(self.scores) != set(names):
+            raise ValueError(
+                f"{question.id}: expected scores of {', '.join(names)}, got those of {', '.join(self.scores)}"
+            )
+
+    def _repr_mimebundle_(self, include=None, exclude=None) -> dict:
+        every = self.question.candidates
+        ours = [self.scores[candidate.id] for candidate in every]
+        html = ranked_example(self.question.text, [one.text for one in every], ours, [one.label for one in every])
+        ids = {"question": self.question.id, "scores": self.scores}
+        return {"text/html": html, RANKING: ids, "text/plain": f"{self.question.id}: {len(every)} candidates"}
 
 
 def ranked_example(question: str, candidates: list[str], scores, labels, top: int = TOP) -> str:

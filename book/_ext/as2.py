@@ -33,6 +33,7 @@ from as2_light import lighten, rank_prose_first
 from as2_pages import BOOK, ROOT, Figure, Show, card_files, forget, outdated, rewritten, run_files
 from as2_papers import write_figures
 from as2_reorder import Reorder
+from as2_texts import with_texts
 from docutils import nodes
 from latex2mathml.converter import convert
 from pages import (  # noqa: F401
@@ -174,6 +175,7 @@ def setup(app):
     app.connect("config-inited", published_at)
     app.connect("source-read", with_site)
     app.connect("source-read", with_outputs)
+    app.connect("source-read", with_texts)
     app.connect("config-inited", rank_prose_first)
     app.connect("config-inited", drop_thebe, priority=900)
     app.connect("html-page-context", open_in_colab, priority=502)  # after the theme's own buttons

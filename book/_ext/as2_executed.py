@@ -59,16 +59,23 @@ def sources(page: str) -> list[Path]:
 
 def with_outputs(app, page, source):
     """The notebook of a page with its outputs, in place of the one that is stored without."""
-    if not page.startswith((LESSONS, REPORTS)) or os.environ.get("AS2_EXECUTE") == "off":
-        return
-    paths = sources(page)
+    if page.startswith((LESSONS, REPORTS)) and executes():
+        source[0] = json.dumps(executed_page(executed_once(app, page, source[0], sources(page))))
+
+
+def executes() -> bool:
+    return os.environ.get("AS2_EXECUTE") != "off"
+
+
+def executed_once(app, page: str, text: str, paths: list[Path]) -> dict:
+    """The notebook after its cells have run, from an earlier build where neither it nor the files that it follows from have changed."""
     depend(app.env, paths)
-    made_from = hashlib.sha256(b"".join([source[0].encode(), *(path.read_bytes() for path in paths)])).hexdigest()
+    made_from = hashlib.sha256(b"".join([text.encode(), *(path.read_bytes() for path in paths)])).hexdigest()
     cached = Path(app.outdir).parent / "executed" / f"{Path(page).name}.ipynb"
     if not cached.is_file() or disk.read_json(cached)["metadata"].get(MADE_FROM) != made_from:
         cached.parent.mkdir(exist_ok=True)
-        disk.write_json(cached, executed(source[0], made_from))
-    source[0] = json.dumps(executed_page(disk.read_json(cached)))
+        disk.write_json(cached, executed(text, made_from))
+    return disk.read_json(cached)
 
 
 def executed(text: str, made_from: str = "") -> dict:

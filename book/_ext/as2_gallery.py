@@ -15,6 +15,7 @@ from aslab.show.picture import SVG
 
 NUMBER = re.compile(r"<td>([-+]?\d[\d,.:]*(?:e[-+]?\d+)?(?: %)?|–)</td>")
 NOT_SET = re.compile(r"<tr>\s*<th>\w+</th>\s*<td>None</td>\s*</tr>\s*")  # a setting
+WITHOUT_TEXT = "Text of the data set was removed from the outputs."
 SHOWS = "shows"  # tag of a cell that a page has only with an output
 ID = re.compile(r'(\bid="|href="#|url\(#)')
 
@@ -107,7 +108,8 @@ def gallery_page(one: Executed) -> dict:
 | run | `{one.path.stem}` |
 | notebook | {{download}}`download it with its outputs, {size} kB <../../results/notebooks/{one.path.name}>` |
 
-Text of the data set and messages of progress were removed from the outputs; nothing else was changed.
+{WITHOUT_TEXT}
+Messages of progress were removed from the outputs; nothing else was changed.
 The metrics are those of the committed record. Times are those of this execution.
 """
     return run_page(one.content, title_of(one), about)

@@ -1,0 +1,87 @@
+"""Text of the data set in the pages of committed notebooks: read where the book is built, as the notebooks themselves have none."""
+
+import json
+import os
+from pathlib import Path
+
+import nbformat
+from as2_executed import executed_once, executes
+from as2_gallery import WITHOUT_TEXT, for_page
+from as2_pages import ROOT, files
+from papermill.iorw import load_notebook_node
+from papermill.parameterize import parameterize_notebook
+
+from aslab import records, runs
+from aslab.analysis import examples
+from aslab.cards import licence_of
+from aslab.gallery import TEXT, Executed, executed
+from aslab.show import lists
+
+GALLERY = "gallery/"
+READ = ("dataset", "corpus")
+
+
+def with_texts(app, page, source):
+    """The page of a committed notebook with the text that its cells show, where this machine has what the run has read."""
+    if not page.startswith(GALLERY) or not executes():
+        return
+    name = page.removeprefix(GALLERY)
+    one = next(one for one in executed() if one.path.stem == name)
+    if not may_show(one):
+        return
+    paths = files("asutil/**/*.py", "aslab/**/*.py", "notebooks/*.ipynb", "data_cards/*.md")
+    runs_dir = Path(app.outdir).parent / "executed" / "runs"
+    begun = executed_once(app, name, nbformat.writes(first_cells(one, runs_dir)), paths)
+    source[0] = json.dumps(filled(json.loads(source[0]), one, begun))
+
+
+def may_show(one: Executed) -> bool:
+    """Whether this machine has the very texts that a run has read, and a page may show them."""
+    if os.environ.get(examples.SITE) and one.line.dataset in examples.NOT_PUBLISHED:
+        return False
+    record = one.line.record
+    inputs = runs.identity(record["notebook"], record["given"], must_exist=False)["inputs"]
+    return all(inputs.get(name) == record["inputs"].get(name) for name in READ)
+
+
+def first_cells(one: Executed, runs_dir: Path):
+    """The notebook of a run as it is now, with the run's parameters, up to its first cell that shows text."""
+    record = one.line.record
+    notebook = load_notebook_node(str(ROOT / "notebooks" / f"{record['notebook']}.ipynb"))
+    first = next(number for number, cell in enumerate(notebook.cells) if shows_text(cell))
+    notebook.cells = notebook.cells[: first + 1]
+    # The runs before it in a chain are not here; the texts do not follow from them.
+    own = {"model": records.backbone(one.line), "runs_dir": str(runs_dir), "seed": one.line.seed}
+    return parameterize_notebook(notebook, record["given"] | own)
+
+
+def shows_text(cell: dict) -> bool:
+    return TEXT in cell["metadata"].get("tags", ())
+
+
+def filled(page: dict, one: Executed, begun: dict) -> dict:
+    """A page whose cells that show text have it: the first by running it again, the others by ids.
+
+    Args:
+        begun: the executed notebook of `first_cells`.
+    """
+    first, *others = filter(shows_text, page["cells"])
+    first["outputs"] = [
+        for_page(output, "") for output in begun["cells"][-1]["outputs"] if output.get("name") != "stderr"
+    ]
+    for cell in others:
+        cell["outputs"] = [ranked(output, one) for output in cell["outputs"]]
+    title, settings = page["cells"][0], one.line.record["settings"]
+    licence = licence_of(settings.get("dataset") or settings["corpus"])
+    words = f"Text of the data set is not stored in it, and was read where this page was made. Licence of the text: {licence}."
+    title["source"] = title["source"].replace(WITHOUT_TEXT, words)
+    return page
+
+
+def ranked(output: dict, one: Executed) -> dict:
+    """The output of a cell that shows a ranked question, with its text in place of its ids."""
+    ranking = output.get("data", {}).get(lists.RANKING)
+    if ranking is None:
+        return output
+    (question,) = examples.at_hand(one.line.record, one.line.dataset, [ranking["question"]]).values()
+    return output | {"data": lists.Ranking(question, ranking["scores"])._repr_mimebundle_()}
