@@ -18,6 +18,8 @@ from .picture import Picture
 # Each with a mark of its own: a colour is never the only sign.
 ROLES = {"question": "o", "positive": "^", "negative": "X"}
 PANELS = {"before": "before training", "after": "after training"}
+NAMED = ("A", "B")  # the first questions, which a reader can follow from panel to panel; the others are pale
+PALE = 0.45
 DIGITS = 4
 
 
@@ -48,7 +50,8 @@ def coordinates(
         after: None for an encoder that was not trained. roles: what each text is: question, positive or negative.
         questions: the number of the question that it belongs to. kinds: its type; a plot gives each type a colour.
     Returns: roles, questions, kinds where they are given, and of each panel ("before", "after") x, y, explained (share of
-        the variance) and distance (mean Euclidean distance of a question to its positives and negatives, in all H dimensions).
+        the variance), away (Euclidean distance of each text to its question, in all H dimensions) and distance (its mean over
+        positives and over negatives).
     Raises: ValueError for vectors, roles and numbers that do not belong together, or a value that is not finite.
 
     Example:
@@ -89,6 +92,7 @@ def _panel(vectors: np.ndarray, roles, questions) -> dict:
     means = away.groupby(list(roles)).mean()
     return {
         "explained": _rounded(explained),
+        "away": _rounded(away.to_numpy()),
         "distance": {role: round(float(means[role]), DIGITS) for role in list(ROLES)[1:]},
         "x": _rounded(places[:, 0]),
         "y": _rounded(places[:, 1]),
@@ -102,7 +106,8 @@ def _rounded(values: np.ndarray) -> list[float]:
 def plot(coordinates: dict):
     """`coordinates` as a matplotlib Figure: a panel before and one after training, lines from questions to positives.
 
-    Marks tell what a text is; colours tell it too, or, where question types are given, the type.
+    Marks tell what a text is; colours tell it too, or, where question types are given, the type. Two questions have a letter, the same
+    in both panels.
     """
     panels = [name for name in PANELS if name in coordinates]
     colour = "type" if "kinds" in coordinates else "role"
@@ -116,12 +121,17 @@ def plot(coordinates: dict):
         points = pd.DataFrame({"x": panel["x"], "y": panel["y"], "role": coordinates["roles"]})
         points = points.assign(question=coordinates["questions"], type=coordinates.get("kinds", ""))
         asked = points[points.role == "question"].set_index("question")
-        positives = points[points.role == "positive"].itertuples()
-        lines = [(asked.loc[point.question, ["x", "y"]], (point.x, point.y)) for point in positives]
-        axis.add_collection(LineCollection(lines, colors="black", linewidths=0.6, alpha=0.4, zorder=1))
+        letters, positives = dict(zip(asked.index, NAMED)), points[points.role == "positive"]
+        lines = [(asked.loc[point.question, ["x", "y"]], (point.x, point.y)) for point in positives.itertuples()]
+        widths = [1.5 if number in letters else 0.6 for number in positives.question]
+        axis.add_collection(LineCollection(lines, colors="black", linewidths=widths, alpha=0.4, zorder=1))
         looks = {"hue": colour, "hue_order": hues, "style": "role", "style_order": list(ROLES), "markers": ROLES}
         looks |= {"palette": "colorblind", "s": 45, "zorder": 2}
         seaborn.scatterplot(points, x="x", y="y", ax=axis, legend="full" if axis is axes[-1] else False, **looks)
+        axis.collections[-1].set_alpha([1.0 if number in letters else PALE for number in points.question])
+        for number, letter in letters.items():
+            place = asked.loc[number, ["x", "y"]]
+            axis.annotate(letter, place, xytext=(5, 5), textcoords="offset points", weight="bold", zorder=3)
         labels = [f"component {n} ({100 * part:.0f} % of the variance)" for n, part in enumerate(panel["explained"], 1)]
         near = ", ".join(f"{role} {mean:.2f}" for role, mean in panel["distance"].items())
         title = PANELS[name] if len(panels) > 1 else "untrained"
@@ -138,4 +148,33 @@ def plot(coordinates: dict):
     handles, columns = [known.get(name, blank) for name in names], max(map(len, rows))
     figure.legend(handles, names, loc="outside lower center", ncols=columns, frameon=False)
     legend.remove()
+    return figure
+
+
+def farther(coordinates: dict, panel: str) -> pd.Series:
+    """By question: mean distance to its negatives minus mean distance to its positives; above 0 the right ones are nearer."""
+    texts = pd.DataFrame(
+        {"away": coordinates[panel]["away"], "role": coordinates["roles"], "question": coordinates["questions"]}
+    )
+    means = texts.pivot_table(index="question", columns="role", values="away", aggfunc="mean")
+    return (means.negative - means.positive).dropna()
+
+
+def farther_plot(coordinates: dict):
+    """`farther` before and after training as a matplotlib Figure: a histogram over questions; None for a record without each distance."""
+    panels = [name for name in PANELS if "away" in coordinates.get(name, ())]
+    if not panels:
+        return None
+    each = pd.DataFrame(
+        {PANELS[name] if len(panels) > 1 else "untrained": farther(coordinates, name) for name in panels}
+    )
+    nearer = ", ".join(f"{(values > 0).sum()} of {values.count()} {name}" for name, values in each.items())
+    title = f"Questions nearer to their right candidates: {nearer}"
+    figure = Picture(f"{title}.", figsize=(8.4, 2.6))
+    axis = figure.subplots()
+    seaborn.histplot(each, ax=axis, element="step", palette="colorblind", bins=20)
+    axis.axvline(0, color="black", linewidth=0.8)
+    axis.yaxis.get_major_locator().set_params(integer=True)
+    axis.set(xlabel="distance to wrong candidates minus distance to right ones", ylabel="questions")
+    axis.set_title(title, fontsize="small")
     return figure

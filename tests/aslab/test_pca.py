@@ -198,12 +198,38 @@ def test_plot(trained):
         ends = np.array([segment.ravel() for segment in lines.get_segments()]).reshape(-1, 2, 2)
         np.testing.assert_allclose(ends[:, 0], points.get_offsets()[0::3])  # from the question to its positive
         np.testing.assert_allclose(ends[:, 1], points.get_offsets()[1::3])
-        kinds = {(tuple(colour), tuple(map(tuple, path.vertices))) for colour, path in zip(points.get_facecolors(), points.get_paths())}
+        kinds = {(tuple(colour[:3]), tuple(map(tuple, path.vertices))) for colour, path in zip(points.get_facecolors(), points.get_paths())}
         assert len(kinds) == len({colour for colour, _ in kinds}) == len({mark for _, mark in kinds}) == 3
         assert all(contrast(colour[:3], page) > 2 for colour, _ in kinds for page in ("white", "#14181e"))
+        assert [text.get_text() for text in axis.texts] == ["A", "B"]
+        np.testing.assert_allclose([text.xy for text in axis.texts], points.get_offsets()[[0, 3]])
+        assert points.get_alpha().tolist() == [1.0] * 6 + [pca.PALE] * 30 and set(lines.get_linewidths()[:2]) != set(
+            lines.get_linewidths()[2:]
+        )
         assert axis.get_legend() is None
     (legend,) = figure.legends
     assert [text.get_text() for text in legend.texts] == ["question", "positive", "negative"]
+    each = {"before": vectors, "after": 4 * vectors[:, ::-1]} if trained else {"before": vectors}
+    nearer = [sum(np.linalg.norm(q - p) < np.linalg.norm(q - n) for q, p, n in of.reshape(12, 3, -1)) for of in each.values()]
+    whose = zip(nearer, ("before training", "after training") if trained else ("untrained",))
+    (histogram,) = pca.farther_plot(found).axes
+    assert histogram.get_title().endswith(": " + ", ".join(f"{count} of 12 {when}" for count, when in whose))
+
+
+def test_farther_is_the_difference_of_mean_distances_in_all_dimensions():
+    vectors = np.array([[0.0, 0, 0], [3, 4, 0], [0, 0, 2], [0, 0, 6], [1, 1, 1], [1, 1, 2]])
+    roles = ["question", "positive", "negative", "negative", "question", "positive"]
+    found = pca.coordinates(vectors, None, roles, [7, 7, 7, 7, 8, 8])
+    assert found["before"]["away"] == [0, 5, 2, 6, 0, 1]
+    assert pca.farther(found, "before").to_dict() == {7: (2 + 6) / 2 - 5}  # the other question has no wrong candidate
+
+
+def test_a_record_without_each_distance_has_no_histogram():
+    vectors, roles, numbers = made_up()
+    found = pca.coordinates(vectors, vectors, roles, numbers)
+    for name in pca.PANELS:
+        del found[name]["away"]
+    assert pca.farther_plot(found) is None
 
 
 @pytest.mark.parametrize("types", [("span",), ("no", "span", "yes"), ("extractive", "abstractive", "yes", "no", "unanswerable")])
@@ -217,7 +243,7 @@ def test_a_colour_a_type_and_a_mark_a_role(types):
     for axis in figure.axes:
         _, points = axis.collections
         for kind, role, colour, path in zip(kinds, roles, points.get_facecolors(), points.get_paths(), strict=True):
-            colours.setdefault(kind, set()).add(tuple(colour))
+            colours.setdefault(kind, set()).add(tuple(colour[:3]))
             marks.setdefault(role, set()).add(tuple(map(tuple, path.vertices)))
     for looks, count in ((colours, len(types)), (marks, 3)):
         assert len(looks) == count == len(set.union(*looks.values())) and {len(one) for one in looks.values()} == {1}

@@ -33,10 +33,14 @@ def components(root: Path, name: str, row: str, dataset: str) -> Drawn:
             near, far = (panel["distance"][role] for role in ("positive", "negative"))
             title = f"{when} training" if len(panels) > 1 else "untrained"
             places = list(zip(panel["x"], panel["y"]))
+            # Letters mark the first two questions, which a reader can follow.
             asked = {number: place for number, role, place in zip(shown["questions"], shown["roles"], places) if role == "question"}
             right = zip(shown["questions"], shown["roles"], places)
             drawn = [("line", (asked[number], place)) for number, role, place in right if role == "positive"]
-            yield [*shares, title, f"mean distance: positive {near:.2f}, negative {far:.2f}"], [*drawn, *zip(names, places)]
+            yield (
+                [*shares, *"AB"[: len(asked)], title, f"mean distance: positive {near:.2f}, negative {far:.2f}"],
+                [*drawn, *zip(names, places)],
+            )
 
 
 def latency(root: Path) -> Drawn:
