@@ -50,19 +50,22 @@ def check(full: bool, seed: int, folder: Path) -> dict:
             project = project_in(folder / f"killed {calls}")
             while True:
                 calls += 1
-                # Runs end in pairs, a second apart: a kill that waits for so many of them, half the time no longer, comes between, too.
-                after, later = draw.randrange(len(expected)), draw.choice((0, draw.uniform(0, 0.3) * seconds))
-                if _called(snakemake, project, *((after, later, *next(kinds)) if killed < wanted else ())):
+                # Runs end in pairs, a second apart: one that is to come between them takes all processes, at once.
+                after = draw.randrange(min(len(_finished(project)), len(expected) - 1), len(expected))
+                later = draw.choice((0, draw.uniform(0, 0.3) * seconds))
+                how = (0, "everything", signal.SIGKILL) if after % 2 else (later, *next(kinds))
+                if _called(snakemake, project, *((after, *how) if killed < wanted else ())):
                     break
                 killed += 1
                 finished[len(_records(project))] += 1
+                reached = ", ".join(f"{count} after {done} runs" for done, count in sorted(finished.items()))
+                bar.set_postfix_str(reached)
                 bar.update()
             must(_records(project) == expected, f"{project}: other records than those of a matrix that was left alone")
             leftovers = [path.name for run in (project / "runs").glob("*-*") for path in run.rglob(".*.part")]
             must(not leftovers, f"{project}: {', '.join(leftovers)} left behind")
             shutil.rmtree(project)
     _twice_at_once(folder / "whole", project_in(folder / "twice"), expected)
-    reached = ", ".join(f"{count} after {done} runs" for done, count in sorted(finished.items()))
     must(not full or {*finished} >= {*range(len(expected))}, f"kills come before and after every run; they came {reached}")
     return {"kills": killed, "of_these": reached, "calls": calls, "runs": len(expected), "seconds_left_alone": round(seconds)}
 
