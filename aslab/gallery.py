@@ -1,4 +1,5 @@
-"""Writes `results/notebooks/`: executed notebooks of finished runs, with numbers and plots and without text of a data set.
+"""Writes `results/notebooks/`: executed notebooks of finished runs, with numbers and plots and without text of a data set, and
+the scores of the ranked questions for trec_eval.
 
 The record of such a run is one of `results/<paper>/`, so the book can show both together. A cell with the tag `text` shows text of a
 data set: its output is left out.
@@ -7,19 +8,22 @@ data set: its output is left out.
 import copy
 import json
 import sys
+import tempfile
+import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 
 from asutil.io import disk
 from asutil.metrics import registry
 
-from . import commands, papers, records, rundir
+from . import commands, papers, records, rundir, trec
 from .show.lists import RANKING
 from .show.picture import SVG
 
 OURS = "asutil"  # the part of a notebook's metadata that says which run it is of
 TEXT = "text"  # tag of a cell that shows text of a data set
 NOT_STORED = "This cell shows text of the data set, which is not stored here. Run the notebook to see it."
+TREC = ".trec.zip"  # of the files of a run for trec_eval
 LARGEST = 300_000  # bytes of a committed notebook
 
 
@@ -111,6 +115,11 @@ def publish(name: str, results: str | Path = "results", runs_dir: str | Path = "
     if (line := next(filter(None, (_line(folder.name, of_paper) for of_paper in known)), None)) is None:
         to_do = "`asutil publish` writes those of papers' rows, with --laptop those of budget laptop"
         raise ValueError(f"{name}: no record of this run is in {results}; {to_do}")
+    own = rundir.read_record(folder)
+    if own["metrics"] != line.record["metrics"]:
+        raise ValueError(
+            f"{folder.name}: its figures are not those of the committed record, which is of another execution"
+        )
     notebook = cleaned(json.loads((folder / "notebook.ipynb").read_text("utf-8")))
     about = {"paper": line.record["paper"], "row": line.row, "dataset": line.dataset, "budget": line.budget}
     about |= {"seed": line.seed, "name": folder.name, "hash": line.record["hash"]}
@@ -120,7 +129,16 @@ def publish(name: str, results: str | Path = "results", runs_dir: str | Path = "
         raise ValueError(f"{folder.name}: the notebook has {size:,} bytes, at most {LARGEST:,} are expected")
     file = rundir.root() / results / "notebooks" / f"{folder.name}.ipynb"
     file.parent.mkdir(parents=True, exist_ok=True)
+    if records.kind(own) == "question":
+        disk.atomically(file.with_suffix(TREC), lambda path: _write_trec(folder, path))
     return disk.atomically(file, lambda path: path.write_text(text, encoding="utf-8"))
+
+
+def _write_trec(folder: Path, path: Path) -> None:
+    """The scores of the test questions for trec_eval: run.txt and qrels.txt, ids without text; the same scores give the same bytes."""
+    with tempfile.TemporaryDirectory() as exported, zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as both:
+        for file in trec.export(folder, exported):
+            both.writestr(zipfile.ZipInfo(file.name), file.read_bytes(), zipfile.ZIP_DEFLATED)
 
 
 def _line(name: str, known):

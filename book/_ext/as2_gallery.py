@@ -9,7 +9,7 @@ from pages import register, render
 from pages.report import PRETRAINING, UNTRAINED
 
 from aslab import records
-from aslab.gallery import Executed, executed, without_paths
+from aslab.gallery import TREC, Executed, executed, without_paths
 from aslab.show.markup import NAMES, Html
 from aslab.show.picture import SVG
 
@@ -95,6 +95,8 @@ def came_out(one: Executed) -> str:
 def gallery_page(one: Executed) -> dict:
     """The page of a committed notebook."""
     slug, size = one.data["slug"], len(one.path.read_bytes()) // 1000
+    scores = one.path.with_suffix(TREC)
+    trec = f"| scores | {{download}}`run.txt and qrels.txt for trec_eval <../../results/notebooks/{scores.name}>` |\n"
     about = f"""
 {came_out(one)}
 
@@ -107,7 +109,7 @@ def gallery_page(one: Executed) -> dict:
 | result | {summary(one)} |
 | run | `{one.path.stem}` |
 | notebook | {{download}}`download it with its outputs, {size} kB <../../results/notebooks/{one.path.name}>` |
-
+{trec if scores.is_file() else ""}
 {WITHOUT_TEXT}
 Messages of progress were removed from the outputs; nothing else was changed.
 The metrics are those of the committed record. Times are those of this execution.

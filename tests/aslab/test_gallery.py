@@ -3,6 +3,7 @@
 import itertools
 import json
 import shutil
+import zipfile
 
 import pandas as pd
 import pytest
@@ -134,6 +135,34 @@ def test_the_metrics_that_a_committed_notebook_shows_are_those_of_its_record(one
     values = {name: shown.loc[row, title] for name, title in tables.METRIC_NAMES.items() if title in shown and name in measured}
     assert len(values) >= 2 and values.keys() >= one.key_metrics.keys()
     assert {name: float(value) for name, value in values.items()} == {name: round(100 * measured[name], 1) for name in values}
+
+
+def test_committed_scores_give_the_metrics_of_their_record(one):
+    """MAP by hand from the two files of trec_eval."""
+    file = one.path.with_suffix(gallery.TREC)
+    if not file.is_file():
+        pytest.skip("its scores are not committed")
+    with zipfile.ZipFile(file) as both:
+        run, judged = ([line.split() for line in both.read(name).decode().splitlines()] for name in ("run.txt", "qrels.txt"))
+    label, ranked = {(line[0], line[2]): int(line[3]) for line in judged}, {}
+    for question, _, candidate, _, score, tag in run:
+        assert tag == one.path.stem
+        ranked.setdefault(question, []).append((-float(score), label[question, candidate]))
+    precisions = []
+    for candidates in ranked.values():
+        places = [place for place, (_, right) in enumerate(sorted(candidates), 1) if right]
+        precisions.append(sum(number / place for number, place in enumerate(places, 1)) / len(places))
+    assert len(label) == len(run) and sum(precisions) / len(precisions) == pytest.approx(one.line.record["metrics"]["test"]["map"])
+
+
+def test_a_run_with_other_figures_than_its_record_is_refused(executed, tmp_path):
+    one = next(one for one in executed.values() if one.line.record["notebook"] == "finetune")
+    folder = tmp_path / one.path.stem
+    folder.mkdir()
+    (folder / "notebook.ipynb").write_text(json.dumps(one.content))
+    disk.write_json(folder / "record.json", one.line.record | {"metrics": {"test": {"map": 0.5}}})
+    with pytest.raises(ValueError, match="its figures are not those of the committed record"):
+        gallery.publish(folder.name, runs_dir=tmp_path)
 
 
 def test_a_committed_notebook_is_small_and_names_no_machine(one):
