@@ -10,7 +10,7 @@ from pages.report import PRETRAINING, UNTRAINED
 
 from aslab import records
 from aslab.gallery import TREC, Executed, executed, without_paths
-from aslab.show.markup import NAMES, Html
+from aslab.show.markup import NAMES
 from aslab.show.picture import SVG
 
 NUMBER = re.compile(r"<td>([-+]?\d[\d,.:]*(?:e[-+]?\d+)?(?: %)?|–)</td>")
@@ -119,15 +119,12 @@ The metrics are those of the committed record. Times are those of this execution
 
 @register("gallery", "all results", "No executed notebook is in results/notebooks.")
 def gallery() -> str:
-    """A card with a plot for each committed notebook."""
-    cards = [card(one, f"card{number}-") for number, one in enumerate(executed())]
+    """A card with the figures of each committed notebook."""
+    cards = [card(one) for one in executed()]
     return render("gallery.html", cards=cards) if cards else ""
 
 
-def card(one: Executed, prefix: str) -> dict:
-    svg, words = one.pictures[0]
+def card(one: Executed) -> dict:
     model = records.backbone(one.line).rsplit("/", 1)[-1]
     run = f"notebook {one.line.record['notebook']}, {one.line.budget} budget, seed {one.line.seed}, model {model}"
-    drawing = Html(ID.sub(rf"\g<1>{prefix}", in_page_colours(svg)))
-    lines = [one.data["title"], run, summary(one)]
-    return {"page": one.path.stem, "title": title_of(one), "alt": words, "drawing": drawing, "lines": lines}
+    return {"page": one.path.stem, "title": title_of(one), "lines": [one.data["title"], run, summary(one)]}
