@@ -116,7 +116,7 @@ def publish(name: str, results: str | Path = "results", runs_dir: str | Path = "
         to_do = "`asutil publish` writes those of papers' rows, with --laptop those of budget laptop"
         raise ValueError(f"{name}: no record of this run is in {results}; {to_do}")
     own = rundir.read_record(folder)
-    if own["metrics"] != line.record["metrics"]:
+    if _rounded(own["metrics"]) != _rounded(line.record["metrics"]):
         raise ValueError(
             f"{folder.name}: its figures are not those of the committed record, which is of another execution"
         )
@@ -132,6 +132,11 @@ def publish(name: str, results: str | Path = "results", runs_dir: str | Path = "
     if records.kind(own) == "question":
         disk.atomically(file.with_suffix(TREC), lambda path: _write_trec(folder, path))
     return disk.atomically(file, lambda path: path.write_text(text, encoding="utf-8"))
+
+
+def _rounded(metrics: dict) -> dict:
+    """Metrics to four decimals: processors differ in the last digits of a loss."""
+    return json.loads(json.dumps(metrics), parse_float=lambda digits: round(float(digits), 4))
 
 
 def _write_trec(folder: Path, path: Path) -> None:

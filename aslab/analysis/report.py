@@ -39,6 +39,27 @@ def _line(data: dict, claim: claims.Judged) -> tuple[str, str, str, str]:
     return claim.outcome.claim["claim"], difference, points(claim.outcome.primary), claim.word
 
 
+def undecided(paper: str) -> Markdown:
+    """Why the other headline claims are not decided: the reason, or the smallest difference that our questions and seeds can show.
+
+    The smallest difference is the one that is significant in 80 % of repetitions.
+    """
+    data, runs = rows_and_runs(paper)
+    lines = []
+    for claim in claims.headline_of(data, runs):
+        if claim.outcome.reason or claim.word == claims.INCONCLUSIVE:
+            why = (
+                claim.outcome.reason
+                or f"a difference of {100 * claim.outcome.smallest:.1f} points or more would be seen"
+            )
+            printed = printed_difference(data, claim.outcome.claim)
+            beside = (
+                f"; the paper prints {100 * printed.difference:+.1f}" if printed and not claim.outcome.reason else ""
+            )
+            lines.append(f"- *{claim.word}*: {claim.outcome.claim['claim']} {why[0].upper()}{why[1:]}{beside}.")
+    return Markdown("\n".join(lines) or "Every headline claim that has run is decided.")
+
+
 def main_table(paper: str) -> pd.DataFrame:
     """The rows that have run, by the metrics of the headline claims: printed and ours in points, mean ± std over seeds."""
     data, runs = rows_and_runs(paper)

@@ -34,6 +34,17 @@ def test_the_outcome_is_that_of_the_committed_claims(paper):
     assert text.count("\n- *") == len(decided)
 
 
+@pytest.mark.parametrize("paper", papers.PAPERS)
+def test_what_is_undecided_has_its_reason_or_its_smallest_difference(paper):
+    lines = [line for line in claims_of(paper) if line["reason"] or line["verdict"] == "inconclusive"]
+    said = [line for line in report.undecided(paper).data.split("\n") if line.startswith("- ")]
+    assert len(said) == len(lines)
+    for text, line in zip(said, lines):
+        own = line["reason"][1:] if line["reason"] else f"of {float(line['smallest_effect']):.1f} points or more would be seen"
+        assert text.startswith(f"- *{line['verdict']}*: ") and own in text
+        assert line["reason"] or not line["printed"] or text.endswith(f"; the paper prints {float(line['printed']):+.1f}.")
+
+
 def test_the_main_table_has_printed_figures_and_those_of_the_records():
     table = report.main_table("asbert")
     records = [json.loads(path.read_text()) for path in (ROOT / "results/asbert/triplet_roberta").glob("wikiqa-small-seed*.json")]
