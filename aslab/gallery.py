@@ -111,23 +111,23 @@ def publish(name: str, results: str | Path = "results", runs_dir: str | Path = "
     folder = rundir.find(name, runs_dir)
     if folder is None or not (folder / "notebook.ipynb").is_file():
         raise ValueError(f"{name}: expected a run with a notebook in {runs_dir}")
-    known = (records.committed(paper, results) for paper in papers.papers())
-    if (line := next(filter(None, (_line(folder.name, of_paper) for of_paper in known)), None)) is None:
+    own, known = rundir.read_record(folder), (records.committed(paper, results) for paper in papers.papers())
+    # Another default may have been spelt out: the name is then another one, the hash is not.
+    if (line := next(filter(None, (_line("hash", own.get("hash"), of_paper) for of_paper in known)), None)) is None:
         to_do = "`asutil publish` writes those of papers' rows, with --laptop those of budget laptop"
         raise ValueError(f"{name}: no record of this run is in {results}; {to_do}")
-    own = rundir.read_record(folder)
     if _rounded(own["metrics"]) != _rounded(line.record["metrics"]):
         raise ValueError(
             f"{folder.name}: its figures are not those of the committed record, which is of another execution"
         )
     notebook = cleaned(json.loads((folder / "notebook.ipynb").read_text("utf-8")))
     about = {"paper": line.record["paper"], "row": line.row, "dataset": line.dataset, "budget": line.budget}
-    about |= {"seed": line.seed, "name": folder.name, "hash": line.record["hash"]}
+    about |= {"seed": line.seed, "name": line.name, "hash": line.record["hash"]}
     notebook["metadata"][OURS] = about | {"sha256": seal(notebook)}
     text = json.dumps(notebook, indent=1, ensure_ascii=False) + "\n"
     if (size := len(text.encode())) > LARGEST:
         raise ValueError(f"{folder.name}: the notebook has {size:,} bytes, at most {LARGEST:,} are expected")
-    file = rundir.root() / results / "notebooks" / f"{folder.name}.ipynb"
+    file = rundir.root() / results / "notebooks" / f"{line.name}.ipynb"
     file.parent.mkdir(parents=True, exist_ok=True)
     if records.kind(own) == "question":
         disk.atomically(file.with_suffix(TREC), lambda path: _write_trec(folder, path))
@@ -146,9 +146,9 @@ def _write_trec(folder: Path, path: Path) -> None:
             both.writestr(zipfile.ZipInfo(file.name), file.read_bytes(), zipfile.ZIP_DEFLATED)
 
 
-def _line(name: str, known):
-    """The committed line of a run's own data set among the records of a paper; None without one."""
-    lines = known[known.name == name].itertuples()
+def _line(what: str, value: str, known):
+    """The committed line of a run's own data set among the records of a paper, by its name or hash; None without one."""
+    lines = (line for line in known.itertuples() if line.record.get(what) == value)
     return next((line for line in lines if line.dataset not in papers.SPLITS), None)
 
 
@@ -163,7 +163,7 @@ def executed(results: str | Path = "results") -> list[Executed]:
         about = content["metadata"].get(OURS, {})
         if about.get("sha256") != seal(content) or about["name"] != path.stem:
             raise ValueError(f"{path.name} was changed after `asutil gallery` wrote it: write it again")
-        if (line := _line(path.stem, known[about["paper"]])) is not None:
+        if (line := _line("name", path.stem, known[about["paper"]])) is not None:
             shown.append(Executed(path, content, papers.read(about["paper"]), line))
     slugs, notebooks = papers.papers(), list(records.KINDS)
     return sorted(shown, key=lambda one: (slugs.index(one.data["slug"]), notebooks.index(one.line.record["notebook"])))
