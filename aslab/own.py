@@ -234,6 +234,7 @@ def export(name: str, to: Path) -> Path:
 
     weights = record_of(name)["weights_sha256"]
     if f"`{weights}`" in _require_replaceable(to):
+        disk.remove_leftovers(to)
         return to
     return exporting.export(name, to, replace=True)
 

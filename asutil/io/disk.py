@@ -46,7 +46,7 @@ def atomically(path: Path, write) -> Path:
     part = _new_part(target)
     try:
         with naming(path):
-            _remove_leftovers(target)
+            remove_leftovers(target)
             write(part)
             _to_disk(part)
             part.replace(target)
@@ -90,7 +90,7 @@ def whole_folder(folder: str | Path) -> Iterator[Path]:
         with naming(path):
             _put_back(former, folder)
             shutil.rmtree(former, ignore_errors=True)
-            _remove_leftovers(folder)
+            remove_leftovers(folder)
             part.mkdir(parents=True)
             yield part
             readers = part.stat().st_mode & 0o666
@@ -161,7 +161,7 @@ def _machine() -> str:
     return re.sub(r"[^\w-]", "-", f"{socket.gethostname()}-{number}")
 
 
-def _remove_leftovers(path: Path) -> None:
+def remove_leftovers(path: Path) -> None:
     """Remove half-written copies: of this machine those whose process has ended, of others those that nothing was written to for a day."""
     for leftover in path.parent.glob(f".*{glob.escape(path.name)}.*.part"):
         owner = inner = PART.fullmatch(leftover.name)

@@ -3,6 +3,8 @@
 import json
 import shlex
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -295,8 +297,13 @@ def test_the_command_writes_the_comparison_next_to_the_export(systems, tmp_path,
     assert "| bm25" in page and "62.5" in page and "(exported)" in page and page.startswith("# With and without")
     assert (tmp_path / "mine" / "comparison.html").read_text().count("<table") == 3
 
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    left = to.with_name(f".ranker.{disk._machine()}.{ended.pid}.0123abcd.part")  # by one that was killed after its last step
+    left.mkdir()
     monkeypatch.setattr(export, "export", lambda *given: pytest.fail("the same weights are there already"))
     asutil.main(words)
+    assert not left.exists()
     monkeypatch.setattr(export, "export", stub)
     (to / "old").touch()
     (to / "README.md").write_text(f"{own.CARD}: of another run")

@@ -73,22 +73,28 @@ DOCUMENTS = [{"title": f"Document {n}", "text": f"{PROSE * 2}\n\nSecond: {n}. {P
 OUT = "Document 3"
 
 
+def documents_in(path: Path) -> list[dict]:
+    """The rows of a file of documents; a NUL in a file of parquet, as some hub data sets have it, is a space."""
+    rows = written(path)
+    return [{**row, "text": row["text"].replace("\0", " ")} for row in rows] if path.suffix == ".parquet" else rows
+
+
 def documents(path: Path) -> None:
     came = list(sources.documents(path, exclude_titles=(OUT,)))
     if path.suffix == ".txt":
         return same(came, [path.read_bytes().decode("utf-8-sig")], "documents")
-    same(came, [row["text"] for row in written(path) if row.get("title") != OUT], "documents")
+    same(came, [row["text"] for row in documents_in(path) if row.get("title") != OUT], "documents")
 
 
 def paragraphs(path: Path) -> None:
     came = list(sources.documents(path, text_column="text", paragraph_separator="\n"))
-    same(came, [row["text"].split("\n") for row in written(path)], "documents")
+    same(came, [row["text"].split("\n") for row in documents_in(path)], "documents")
 
 
 def folder_of_documents(path: Path) -> None:
     came = list(sources.documents(path.parent))
     there = [path] if path.is_file() else []
-    expected = [row["text"] for other in [path.with_name("a.jsonl"), *there] for row in written(other)]
+    expected = [row["text"] for other in [path.with_name("a.jsonl"), *there] for row in documents_in(other)]
     same(came, expected, "documents of a folder")
 
 
