@@ -13,6 +13,7 @@ import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from asutil.data.data_sets import ANSWERS
 from asutil.io import disk
 from asutil.metrics import registry
 
@@ -129,7 +130,9 @@ def publish(name: str, results: str | Path = "results", runs_dir: str | Path = "
         raise ValueError(f"{folder.name}: the notebook has {size:,} bytes, at most {LARGEST:,} are expected")
     file = rundir.root() / results / "notebooks" / f"{line.name}.ipynb"
     file.parent.mkdir(parents=True, exist_ok=True)
-    if records.kind(own) == "question":
+    if (
+        line.dataset in ANSWERS and ANSWERS[line.dataset].hub_id
+    ):  # ids of pydocs have white space, and are those of one installation
         disk.atomically(file.with_suffix(TREC), lambda path: _write_trec(folder, path))
     return disk.atomically(file, lambda path: path.write_text(text, encoding="utf-8"))
 

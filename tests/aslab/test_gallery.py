@@ -11,6 +11,7 @@ from bs4 import BeautifulSoup
 
 from aslab import gallery, rundir
 from aslab.show import tables
+from aslab.show.lists import RANKING
 from aslab.show.picture import SVG
 from asutil.data.claims import LABELS
 from asutil.io import disk
@@ -170,9 +171,13 @@ def test_a_committed_notebook_is_small_and_names_no_machine(one):
     assert len(text.encode()) < gallery.LARGEST and '"stderr"' not in text and 'papermill": {' not in text
     assert not [name for name in ("/home/", "/root/", "/work/", "/tmp/", "/Users/") if name in text]
     assert one.pictures and all(svg.startswith("<svg") and words for svg, words in one.pictures)
-    assert not [
-        cell for cell in one.content["cells"] if gallery.TEXT in cell["metadata"].get("tags", ()) and "data" in str(cell["outputs"])[:40]
-    ]
+    for cell in one.content["cells"]:
+        if gallery.TEXT in cell["metadata"].get("tags", ()):
+            (shown,) = cell["outputs"]
+            data = dict(shown.get("data", {}))
+            ids = data.pop(RANKING, {"question": "", "scores": {}})
+            assert (data.get("text/plain") or shown["text"]).strip() == gallery.NOT_STORED and data.keys() <= {"text/plain"}
+            assert ids.keys() == {"question", "scores"} and all(isinstance(score, float) for score in ids["scores"].values())
 
 
 def test_a_notebook_that_was_changed_by_hand_is_named(tmp_path, monkeypatch):
