@@ -50,10 +50,11 @@ def check(full: bool, seed: int, folder: Path) -> dict:
             project = project_in(folder / f"killed {calls}")
             while True:
                 calls += 1
-                # Runs end in pairs, a second apart: one that is to come between them takes all processes, at once.
-                after = draw.randrange(min(len(_finished(project)), len(expected) - 1), len(expected))
-                later = draw.choice((0, draw.uniform(0, 0.3) * seconds))
-                how = (0, "everything", signal.SIGKILL) if after % 2 else (later, *next(kinds))
+                done = len(_finished(project))
+                after, later = draw.randrange(min(done, len(expected) - 1), len(expected)), draw.uniform(0, 0.5) * seconds
+                # Runs end in pairs, a second apart: a kill that is to come between them takes all processes, at once.
+                between = after % 2 and after > done
+                how = (0, "everything", signal.SIGKILL) if between else (later, *next(kinds))
                 if _called(snakemake, project, *((after, *how) if killed < wanted else ())):
                     break
                 killed += 1
