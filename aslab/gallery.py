@@ -2,7 +2,7 @@
 the scores of the ranked questions for trec_eval.
 
 The record of such a run is one of `results/<paper>/`, so the book can show both together. A cell with the tag `text` shows text of a
-data set: its output is left out.
+data set: of its output only ids stay.
 """
 
 import copy
@@ -12,6 +12,9 @@ import tempfile
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
+
+import numpy as np
+import pandas as pd
 
 from asutil.data.data_sets import ANSWERS
 from asutil.io import disk
@@ -105,9 +108,9 @@ def seal(notebook: dict) -> str:
 
 
 def publish(name: str, results: str | Path = "results", runs_dir: str | Path = "runs") -> Path:
-    """Clean the notebook of a finished run whose record is committed. Returns the file.
+    """Clean the notebook of a finished run whose record is committed, and write its scores beside it. Returns the file.
 
-    Raises: ValueError for a run without a committed record, and for a notebook with an error or of more than 300 kB.
+    Raises: ValueError for a run without a committed record or with other figures, and for a notebook with an error or of more than 300 kB.
     """
     folder = rundir.find(name, runs_dir)
     if folder is None or not (folder / "notebook.ipynb").is_file():
@@ -117,7 +120,7 @@ def publish(name: str, results: str | Path = "results", runs_dir: str | Path = "
     if (line := next(filter(None, (_line("hash", own.get("hash"), of_paper) for of_paper in known)), None)) is None:
         to_do = "`asutil publish` writes those of papers' rows, with --laptop those of budget laptop"
         raise ValueError(f"{name}: no record of this run is in {results}; {to_do}")
-    if _rounded(own["metrics"]) != _rounded(line.record["metrics"]):
+    if not _equal(own["metrics"], line.record["metrics"]):
         raise ValueError(
             f"{folder.name}: its figures are not those of the committed record, which is of another execution"
         )
@@ -130,20 +133,22 @@ def publish(name: str, results: str | Path = "results", runs_dir: str | Path = "
         raise ValueError(f"{folder.name}: the notebook has {size:,} bytes, at most {LARGEST:,} are expected")
     file = rundir.root() / results / "notebooks" / f"{line.name}.ipynb"
     file.parent.mkdir(parents=True, exist_ok=True)
-    if (
-        line.dataset in ANSWERS and ANSWERS[line.dataset].hub_id
-    ):  # ids of pydocs have white space, and are those of one installation
+    # Ids of pydocs have white space, and are those of one installation.
+    if line.dataset in ANSWERS and ANSWERS[line.dataset].hub_id:
         disk.atomically(file.with_suffix(TREC), lambda path: _write_trec(folder, path))
     return disk.atomically(file, lambda path: path.write_text(text, encoding="utf-8"))
 
 
-def _rounded(metrics: dict) -> dict:
-    """Metrics to four decimals: processors differ in the last digits of a loss."""
-    return json.loads(json.dumps(metrics), parse_float=lambda digits: round(float(digits), 4))
+def _equal(ours: dict, other: dict) -> bool:
+    """Whether metrics are equal to four decimals: processors differ in the last digits of a loss."""
+    ours, other = (pd.json_normalize(metrics).iloc[0] for metrics in (ours, other))
+    return set(ours.index) == set(other.index) and np.allclose(
+        ours, other[ours.index], rtol=0, atol=1e-4, equal_nan=True
+    )
 
 
 def _write_trec(folder: Path, path: Path) -> None:
-    """The scores of the test questions for trec_eval: run.txt and qrels.txt, ids without text; the same scores give the same bytes."""
+    """The scores of the test questions for trec_eval: run.txt and qrels.txt, ids without text; the same run gives the same bytes."""
     with tempfile.TemporaryDirectory() as exported, zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as both:
         for file in trec.export(folder, exported):
             both.writestr(zipfile.ZipInfo(file.name), file.read_bytes(), zipfile.ZIP_DEFLATED)

@@ -11,7 +11,7 @@ import pandas as pd
 
 from asutil.data import answers, long_questions
 from asutil.data.baselines import words
-from asutil.data.data_sets import ANSWERS, LONG
+from asutil.data.data_sets import ANSWERS, CLAIMS, LONG
 from asutil.draws import choose
 from asutil.io import hub
 from asutil.metrics.changes import best_of, fates, move_counts, rank_moves
@@ -26,7 +26,8 @@ from . import comparisons
 SHORT = 25  # words of a candidate, on average: such questions are read first
 CONTEXTS = 3  # questions of contexts
 LONGEST = 300  # characters of a sentence that are shown
-NOT_PUBLISHED = ("wikiqa", "trecqa", "asnq", "newsas2")  # their text is on no page of a site that others read
+# Data sets whose licence lets their text be passed on: only theirs is on a site that others read.
+PASSED_ON = ("pydocs", "pydocs_claims", "pydocs_evidence", "nq_sentences", "selqa", "hotpotqa", "qasper")
 SITE = "AS2_SITE"
 
 
@@ -143,7 +144,7 @@ def _nearest(line) -> dict[str, list]:
 
 def _texts_of_contexts(dataset: str, names) -> dict[str, tuple[str, dict[str, str]]]:
     """question id -> its text, and the text of every sentence by number; empty where the data set is not here."""
-    if LONG[dataset].hub_id and hub.mirror(LONG[dataset].hub_id) is None:
+    if not may_show(dataset):
         return {}
     splits = long_questions.load_evidence(dataset)
     questions = {question.id: question for question in splits["test"] or splits["dev"]}
@@ -158,15 +159,23 @@ def _numbered(question) -> dict[str, str]:
     return {name: text if len(text) <= LONGEST else text[: LONGEST - 1] + "…" for name, text in sentences.items()}
 
 
+def may_show(dataset: str) -> bool:
+    """Whether the text of a data set is on this machine and may be on its pages; the hub is not asked.
+
+    On the pages of a site that others read (`AS2_SITE`) is the text of `PASSED_ON` alone.
+    """
+    known = {**ANSWERS, **CLAIMS, **LONG}.get(dataset)
+    if known is None or (os.environ.get(SITE) and dataset not in PASSED_ON):
+        return False
+    return known.hub_id is None or hub.mirror(known.hub_id) is not None
+
+
 def at_hand(record: dict, dataset: str, question_ids) -> dict:
     """Test questions of a record's data set by id, where their text is on this machine; the hub is not asked.
 
-    The text of pydocs follows from versions of packages: with other versions than the record's there is none. For a site
-    that others read (`AS2_SITE`), data sets whose licence does not let their text be passed on have none.
+    The text of pydocs follows from versions of packages: with other versions than the record's there is none.
     """
-    if os.environ.get(SITE) and dataset in NOT_PUBLISHED:
-        return {}
-    if dataset not in ANSWERS or (ANSWERS[dataset].hub_id and hub.mirror(ANSWERS[dataset].hub_id) is None):
+    if dataset not in ANSWERS or not may_show(dataset):
         return {}
     recorded, fingerprint = record.get("inputs", {}).get("dataset"), answers.fingerprint_of_answers(dataset)
     if dataset == "pydocs" and recorded not in (None, fingerprint):

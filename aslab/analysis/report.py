@@ -15,13 +15,14 @@ from . import claims, difference_plots, examples, verdicts
 from .comparisons import printed_difference, printed_points, rows_and_runs
 
 QUESTIONS = 3  # with their text
+DECIDED = (claims.SUPPORTED, claims.SUGGESTIVE, claims.REVERSED, claims.NO_EFFECT)
 
 
 def answer(paper: str) -> Markdown:
     """How many headline claims have which verdict, and the difference of those that are decided."""
     data, runs = rows_and_runs(paper)
     every = claims.headline_of(data, runs)
-    decided = [claim for claim in every if claim.word in (claims.SUPPORTED, claims.SUGGESTIVE, claims.REVERSED)]
+    decided = [claim for claim in every if claim.word in DECIDED]
     lines = [f"- *{claim.word}*: {claim.outcome.claim['claim']} {points(claim.outcome.primary)}" for claim in decided]
     return Markdown("\n".join([f"**{claims.counted(every)}.**", "", *(lines or ["No claim is decided."])]))
 
@@ -40,23 +41,20 @@ def _line(data: dict, claim: claims.Judged) -> tuple[str, str, str, str]:
 
 
 def undecided(paper: str) -> Markdown:
-    """Why the other headline claims are not decided: the reason, or the smallest difference that our questions and seeds can show.
+    """Why the other headline claims with runs are not decided: the reason, or the smallest difference that our questions and seeds show.
 
     The smallest difference is the one that is significant in 80 % of repetitions.
     """
     data, runs = rows_and_runs(paper)
     lines = []
     for claim in claims.headline_of(data, runs):
-        if claim.outcome.reason or claim.word == claims.INCONCLUSIVE:
-            why = (
-                claim.outcome.reason
-                or f"a difference of {100 * claim.outcome.smallest:.1f} points or more would be seen"
-            )
-            printed = printed_difference(data, claim.outcome.claim)
-            beside = (
-                f"; the paper prints {100 * printed.difference:+.1f}" if printed and not claim.outcome.reason else ""
-            )
-            lines.append(f"- *{claim.word}*: {claim.outcome.claim['claim']} {why[0].upper()}{why[1:]}{beside}.")
+        why = claim.outcome.reason
+        if claim.word == claims.INCONCLUSIVE:
+            why = f"differences from {100 * claim.outcome.smallest:.1f} points on would be significant in 80 % of repetitions"
+            if printed := printed_difference(data, claim.outcome.claim):
+                why += f"; the paper prints {100 * printed.difference:+.1f}"
+        if why:
+            lines.append(f"- *{claim.word}*: {claim.outcome.claim['claim']} {why[0].upper()}{why[1:]}.")
     return Markdown("\n".join(lines) or "Every headline claim that has run is decided.")
 
 

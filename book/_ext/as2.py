@@ -53,6 +53,7 @@ from pages import (  # noqa: F401
 
 from aslab.gallery import executed
 from aslab.rundir import read_record
+from asutil.io import hub
 
 DIRECTIVES = {"show": Show, "api": Api, "excerpt": Excerpt, "reorder": Reorder, "bootstrap": Bootstrap}
 ROLES = {"name": Name(), "src": File(), "figure": Figure(), "severity": Severity(), "accepted": Accepted()}
@@ -164,9 +165,13 @@ def open_in_colab(app, pagename, templatename, context, doctree):
 
 
 def sources_version() -> int:
-    """A number that follows from the sources of the extension: where one changes, all pages are built again."""
+    """A number that follows from the sources of the extension and from what decides which texts are shown.
+
+    Where one changes, all pages are built again.
+    """
     paths = sorted(path for path in Path(__file__).parent.rglob("*") if path.suffix in (".py", ".html", ".js"))
-    return int(hashlib.sha256(b"".join(path.read_bytes() for path in paths)).hexdigest()[:12], 16)
+    texts = [os.environ.get(name, "").encode() for name in ("AS2_SITE", "AS2_EXECUTE", hub.MIRROR)]
+    return int(hashlib.sha256(b"".join([*texts, *(path.read_bytes() for path in paths)])).hexdigest()[:12], 16)
 
 
 def setup(app):

@@ -15,7 +15,7 @@ from aslab.show.picture import SVG
 
 NUMBER = re.compile(r"<td>([-+]?\d[\d,.:]*(?:e[-+]?\d+)?(?: %)?|–)</td>")
 NOT_SET = re.compile(r"<tr>\s*<th>\w+</th>\s*<td>None</td>\s*</tr>\s*")  # a setting
-WITHOUT_TEXT = "Text of the data set was removed from the outputs."
+WITHOUT_TEXT = "It is stored without text of the data set."
 SHOWS = "shows"  # tag of a cell that a page has only with an output
 ID = re.compile(r'(\bid="|href="#|url\(#)')
 
@@ -113,7 +113,7 @@ def gallery_page(one: Executed) -> dict:
 | notebook | {{download}}`download it with its outputs, {size} kB <../../results/notebooks/{one.path.name}>` |
 {trec if scores.is_file() else ""}
 {WITHOUT_TEXT}
-Messages of progress were removed from the outputs; nothing else was changed.
+Messages of progress were removed from its outputs.
 The metrics are those of the committed record. Times are those of this execution.
 """
     return run_page(one.content, title_of(one), about)

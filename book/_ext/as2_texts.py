@@ -1,7 +1,6 @@
 """Text of the data set in the pages of committed notebooks: read where the book is built, as the notebooks themselves have none."""
 
 import json
-import os
 from pathlib import Path
 
 import nbformat
@@ -37,11 +36,16 @@ def with_texts(app, page, source):
 
 def may_show(one: Executed) -> bool:
     """Whether this machine has the very texts that a run has read, and a page may show them."""
-    if os.environ.get(examples.SITE) and one.line.dataset in examples.NOT_PUBLISHED:
-        return False
     record = one.line.record
+    if not examples.may_show(text_of(record)):
+        return False
     inputs = runs.identity(record["notebook"], record["given"], must_exist=False)["inputs"]
     return all(inputs.get(name) == record["inputs"].get(name) for name in READ)
+
+
+def text_of(record: dict) -> str:
+    """The data set or the corpus that a run has read; "" for a run of other runs."""
+    return record["settings"].get("dataset") or record["settings"].get("corpus") or ""
 
 
 def first_cells(one: Executed, runs_dir: Path):
@@ -50,9 +54,13 @@ def first_cells(one: Executed, runs_dir: Path):
     notebook = load_notebook_node(str(ROOT / "notebooks" / f"{record['notebook']}.ipynb"))
     first = next(number for number, cell in enumerate(notebook.cells) if shows_text(cell))
     notebook.cells = notebook.cells[: first + 1]
-    # The runs before it in a chain are not here; the texts do not follow from them.
+    # The runs before it in a chain are not here, nor are all other data sets; the first text does not follow from them.
     own = {"model": records.backbone(one.line), "runs_dir": str(runs_dir), "seed": one.line.seed}
-    return parameterize_notebook(notebook, record["given"] | own)
+    own |= {"also_rank": None} if "also_rank" in record["given"] else {}
+    notebook = parameterize_notebook(notebook, record["given"] | own)
+    for number, cell in enumerate(notebook.cells):
+        cell.id = f"first-{number}"  # papermill draws one: the same run has the same text
+    return notebook
 
 
 def shows_text(cell: dict) -> bool:
@@ -71,9 +79,8 @@ def filled(page: dict, one: Executed, begun: dict) -> dict:
     ]
     for cell in others:
         cell["outputs"] = [ranked(output, one) for output in cell["outputs"]]
-    title, settings = page["cells"][0], one.line.record["settings"]
-    licence = licence_of(settings.get("dataset") or settings["corpus"])
-    words = f"Text of the data set is not stored in it, and was read where this page was made. Licence of the text: {licence}."
+    title, licence = page["cells"][0], licence_of(text_of(one.line.record))
+    words = f"It is stored without text of the data set; what this page shows of it was read again. Licence of the text: {licence}."
     title["source"] = title["source"].replace(WITHOUT_TEXT, words)
     return page
 

@@ -59,15 +59,21 @@ def test_scores_of_other_candidates_are_refused(scores):
         lists.Ranking(QUESTION, scores)
 
 
-def test_text_is_shown_only_where_it_is_what_the_run_has_read(texts, joint, monkeypatch):
+def test_text_is_shown_only_where_it_is_what_the_run_has_read(texts, joint, tmp_path, monkeypatch):
     line = joint.line
     inputs = dict(line.record["inputs"])
     monkeypatch.setattr(texts.runs, "identity", lambda *args, **options: {"inputs": inputs})
     assert texts.may_show(joint)
     monkeypatch.setenv("AS2_SITE", "1")
     assert texts.may_show(joint)  # documentation of packages may be passed on
-    assert not texts.may_show(SimpleNamespace(line=SimpleNamespace(record=line.record, dataset="wikiqa")))
+    monkeypatch.setattr(texts.examples.hub, "mirror", lambda hub_id: tmp_path)
+    of = lambda **settings: SimpleNamespace(line=SimpleNamespace(record=line.record | {"settings": settings}))
+    closed = [of(dataset="wikiqa"), of(dataset="climate_fever"), of(corpus="wikipedia"), of(first_run="finetune-pydocs-0123456789ab")]
+    assert not any(map(texts.may_show, closed)) and texts.may_show(of(dataset="nq_sentences"))
     monkeypatch.delenv("AS2_SITE")
+    assert texts.may_show(closed[0])
+    monkeypatch.setattr(texts.examples.hub, "mirror", lambda hub_id: None)
+    assert not texts.may_show(closed[0])  # the hub is not asked
     inputs["dataset"] = "0" * 64
     assert not texts.may_show(joint)
 
@@ -84,13 +90,16 @@ def test_a_page_gets_the_text_and_its_licence(texts, joint):
 
 def test_the_first_cells_of_a_run_show_the_text_of_its_data(texts, joint, tmp_path, monkeypatch, directives):
     """In a kernel, with the parameters of the record, without a model; of a chain, too, whose earlier runs are not here."""
-    if not texts.may_show(joint):
+    if answers.fingerprint_of_answers("pydocs") != joint.line.record["inputs"]["dataset"]:
         pytest.skip("pydocs of other versions of the packages")
-    record = joint.line.record | {"given": joint.line.record["given"] | {"model": "pretrain-psd-cd8c8d76991e"}}
+    assert texts.may_show(joint)
+    given = joint.line.record["given"] | {"model": "pretrain-psd-cd8c8d76991e", "also_rank": "wikiqa"}
+    record = joint.line.record | {"given": given}
     monkeypatch.setattr(texts.records, "backbone", lambda one: "pydocs_roberta")
     line = SimpleNamespace(record=record, dataset="pydocs", seed=0)
     executed = directives("as2_executed").executed
     begun = texts.first_cells(SimpleNamespace(line=line), tmp_path)
+    assert nbformat.writes(begun) == nbformat.writes(texts.first_cells(SimpleNamespace(line=line), tmp_path))  # else it runs every time
     cells = executed(nbformat.writes(begun))["cells"]
     question = next(iter(answers.load_answers("pydocs", limit=record["settings"]["question_limit"])["test"]))
     text, table = (one for one in cells[-1]["outputs"] if one.get("name") != "stderr")
