@@ -157,9 +157,12 @@ def test_share_of_truncated_examples(wikipedia):
 
 @pytest.mark.mirror
 def test_spans_that_are_longer_and_shorter(wikipedia):
-    sampler = Sampler(wikipedia, "ssp")
-    a, b = np.diff(sampler.spans(np.arange(0, len(sampler), 5)).ranges).sum((2, 3)).T
-    assert [(b > a).mean(), (b < a).mean()] == printed("D-130")
+    shares = []
+    for lengths in (None, "even"):
+        sampler = Sampler(wikipedia, "ssp", lengths=lengths)
+        a, b = np.diff(sampler.spans(np.arange(0, len(sampler), 5)).ranges).sum((2, 3)).T
+        shares += [(b > a).mean(), (b < a).mean()]
+    assert shares == printed("D-130")
 
 
 @pytest.mark.mirror

@@ -487,7 +487,7 @@ def test_a_table_of_results_knows_one_word_only():
 
 def test_a_committed_row_links_to_its_executed_notebook(directives):
     """Of all records of a row those with a committed notebook, by their name; a run of this machine has its own page."""
-    (name,) = [path.stem for path in (rundir.root() / "results" / "notebooks").glob("embed-*.ipynb")]
+    (name,) = [path.stem for path in (rundir.root() / "results" / "notebooks").glob("embed-wikiqa-*.ipynb")]
     _, runs = comparisons.rows_and_runs("asbert")
     lines = runs[runs.name == name]
     links = directives("as2_pages").Page("papers/asbert/results").links
