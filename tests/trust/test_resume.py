@@ -42,8 +42,8 @@ def test_dropout_that_is_not_seeded_by_the_step_is_noticed(held, tmp_path, monke
 
 def test_an_index_that_keeps_torn_shards_is_noticed(held, tmp_path, monkeypatch):
     assert resume.index(of(held, tmp_path), 2, random.Random(2)) == 2
-    build = corpus.build
-    monkeypatch.setattr(index, "build", lambda made, *given, **named: build(made[: random.SystemRandom().randint(9, 99)], *given, **named))
+    build, draw = corpus.build, random.SystemRandom()
+    monkeypatch.setattr(index, "build", lambda made, *given, **named: build(made[: draw.randint(1, len(made))], *given, **named))
     with pytest.raises(Broken, match=r"corpus: .* differ from an index whose building was not killed"):
         resume.index(of(held, tmp_path / "again"), 1, random.Random(2))
 
