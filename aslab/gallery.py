@@ -115,15 +115,14 @@ def publish(name: str, results: str | Path = "results", runs_dir: str | Path = "
     folder = rundir.find(name, runs_dir)
     if folder is None or not (folder / "notebook.ipynb").is_file():
         raise ValueError(f"{name}: expected a run with a notebook in {runs_dir}")
-    own, known = rundir.read_record(folder), (records.committed(paper, results) for paper in papers.papers())
+    own = rundir.read_record(folder)
+    known = (records.committed(paper, results) for paper in papers.papers())
     # Another default may have been spelt out: the name is then another one, the hash is not.
     if (line := next(filter(None, (_line("hash", own.get("hash"), of_paper) for of_paper in known)), None)) is None:
         to_do = "`asutil publish` writes those of papers' rows, with --laptop those of budget laptop"
         raise ValueError(f"{name}: no record of this run is in {results}; {to_do}")
     if not _equal(own["metrics"], line.record["metrics"]):
-        raise ValueError(
-            f"{folder.name}: its figures are not those of the committed record, which is of another execution"
-        )
+        raise ValueError(f"{folder.name}: its figures are not those of the committed record of another execution")
     notebook = cleaned(json.loads((folder / "notebook.ipynb").read_text("utf-8")))
     about = {"paper": line.record["paper"], "row": line.row, "dataset": line.dataset, "budget": line.budget}
     about |= {"seed": line.seed, "name": line.name, "hash": line.record["hash"]}
@@ -142,9 +141,8 @@ def publish(name: str, results: str | Path = "results", runs_dir: str | Path = "
 def _equal(ours: dict, other: dict) -> bool:
     """Whether metrics are equal to four decimals: processors differ in the last digits of a loss."""
     ours, other = (pd.json_normalize(metrics).iloc[0] for metrics in (ours, other))
-    return set(ours.index) == set(other.index) and np.allclose(
-        ours, other[ours.index], rtol=0, atol=1e-4, equal_nan=True
-    )
+    same_names = set(ours.index) == set(other.index)
+    return same_names and np.allclose(ours, other[ours.index], rtol=0, atol=1e-4, equal_nan=True)
 
 
 def _write_trec(folder: Path, path: Path) -> None:

@@ -43,14 +43,11 @@ class Ranking:
 
     def __init__(self, question: Question, scores):
         names = [candidate.id for candidate in question.candidates]
-        self.question, self.scores = (
-            question,
-            dict(scores if isinstance(scores, dict) else zip(names, scores, strict=True)),
-        )
+        self.question = question
+        self.scores = scores if isinstance(scores, dict) else dict(zip(names, scores, strict=True))
         if set(self.scores) != set(names):
-            raise ValueError(
-                f"{question.id}: expected scores of {', '.join(names)}, got those of {', '.join(self.scores)}"
-            )
+            expected = f"expected scores of {', '.join(names)}"
+            raise ValueError(f"{question.id}: {expected}, got those of {', '.join(self.scores)}")
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> dict:
         every = self.question.candidates
