@@ -44,8 +44,6 @@ def export_and_measure(run: str, out: Path) -> str:
 command = commands.command(
     export_and_measure,
     commands.argument("run", "a finished run of pretrain with objective=mlm, by its name or folder"),
-    commands.option(
-        "--out", "folder to write; default: the one in the package", type=Path, default=hub.EMBEDDED_FOLDER
-    ),
+    commands.option("--out", "folder to write; default: that in the package", type=Path, default=hub.EMBEDDED_FOLDER),
     example="asutil embedded pretrain-mlm-<hash>",
 )

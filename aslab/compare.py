@@ -161,7 +161,7 @@ def in_all(values: dict[str, pd.DataFrame]) -> dict[str, str]:
     return {metric: column for metric, column in METRICS.items() if all(column in own for own in values.values())}
 
 
-def means(values: dict[str, pd.DataFrame], draws: int = 10_000) -> pd.DataFrame:
+def means(values: dict[str, pd.DataFrame]) -> pd.DataFrame:
     """A line a run: each metric in points with its 95 % interval over questions; * marks the best and what is tied with it."""
     metrics_of_all = in_all(values)
     table = pd.DataFrame(index=list(values), columns=list(metrics_of_all), dtype=object)
@@ -169,8 +169,8 @@ def means(values: dict[str, pd.DataFrame], draws: int = 10_000) -> pd.DataFrame:
         each = {name: own[column] for name, own in values.items()}
         best = max(each, key=lambda name: each[name].mean())
         for name, own in each.items():
-            low, high = significance.mean_interval(own, draws)
-            tied = name == best or metrics.paired_bootstrap(each[best], own, draws=draws).sign <= 0
+            low, high = significance.mean_interval(own)
+            tied = name == best or metrics.paired_bootstrap(each[best], own).sign <= 0
             table.loc[name, metric] = f"{100 * own.mean():.1f} [{100 * low:.1f}, {100 * high:.1f}]{'*' * tied}"
     return table
 

@@ -79,9 +79,7 @@ def margin(text: str) -> float | None:
     return None if text == "none" else float(text)
 
 
-SENTENCES = (
-    ".txt with one sentence a line; .tsv, .jsonl, .parquet with a column sentence or text; a folder of documents"
-)
+SENTENCES = ".txt with a sentence a line; .tsv, .jsonl, .parquet with a column sentence or text; a folder of documents"
 ENCODER = "a run of notebooks/embed.ipynb, a model of sentence-transformers, a backbone (mean of its last layer)"
 MARGIN = "a negative must score lower than each right candidate by this share of its score; none: no margin"
 mine = command(

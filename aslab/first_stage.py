@@ -29,10 +29,8 @@ def record(datasets: list[str], models: list[str]) -> dict:
         sentences, questions = _pooled(answers.load_answers(dataset)["test"])
         recall = {model: _recall(model, sentences, questions) for model in models}
         sets.append({"dataset": dataset, "questions": len(questions), "sentences": len(sentences), "recall": recall})
-        for model, by_depth in recall.items():
-            print(
-                f"{dataset}, {model}: " + ", ".join(f"{100 * own['recall']:.1f} at {k}" for k, own in by_depth.items())
-            )
+        for model, depths in recall.items():
+            print(f"{dataset}, {model}: " + ", ".join(f"{100 * own['recall']:.1f} at {k}" for k, own in depths.items()))
     return {"sets": sets}
 
 

@@ -41,10 +41,6 @@ class Executed:
     line: object
 
     @property
-    def split(self) -> str:
-        return records.split(self.line)
-
-    @property
     def key_metrics(self) -> dict[str, float]:
         """The few metrics that say how a run ended, from 0 to 1."""
         measured = records.figures(self.line)
@@ -116,7 +112,7 @@ def publish(name: str, results: str | Path = "results", runs_dir: str | Path = "
     if folder is None or not (folder / "notebook.ipynb").is_file():
         raise ValueError(f"{name}: expected a run with a notebook in {runs_dir}")
     own = rundir.read_record(folder)
-    known = (records.committed(paper, results) for paper in papers.papers())
+    known = (records.committed(paper, results) for paper in papers.PAPERS)
     # Another default may have been spelt out: the name is then another one, the hash is not.
     if (line := next(filter(None, (_line("hash", own.get("hash"), of_paper) for of_paper in known)), None)) is None:
         to_do = "`asutil publish` writes those of papers' rows, with --laptop those of budget laptop"
@@ -163,7 +159,7 @@ def executed(results: str | Path = "results") -> list[Executed]:
 
     Raises: ValueError for a notebook that was changed by hand.
     """
-    shown, known = [], {paper: records.committed(paper, results) for paper in papers.papers()}
+    shown, known = [], {paper: records.committed(paper, results) for paper in papers.PAPERS}
     for path in sorted((rundir.root() / results / "notebooks").glob("*.ipynb")):
         content = json.loads(path.read_text("utf-8"))
         about = content["metadata"].get(OURS, {})
@@ -171,7 +167,7 @@ def executed(results: str | Path = "results") -> list[Executed]:
             raise ValueError(f"{path.name} was changed after `asutil gallery` wrote it: write it again")
         if (line := _line("name", path.stem, known[about["paper"]])) is not None:
             shown.append(Executed(path, content, papers.read(about["paper"]), line))
-    slugs, notebooks = papers.papers(), list(records.KINDS)
+    slugs, notebooks = papers.PAPERS, list(records.KINDS)
     return sorted(shown, key=lambda one: (slugs.index(one.data["slug"]), notebooks.index(one.line.record["notebook"])))
 
 

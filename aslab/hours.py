@@ -196,7 +196,7 @@ def _summed(estimates: list[Estimate]) -> tuple[str, str, str]:
 
 
 def of_plan(paper: str, budget: str, cores: int | None) -> list[str]:
-    papers.one_of(paper, papers.papers(), "paper")
+    papers.one_of(paper, papers.PAPERS, "paper")
     jobs, searches = plan.jobs_and_searches(paper, budget)
     to_come = lambda some: [job for job in some if not (job.folder / "record.json").is_file()]
     jobs, searches = to_come(jobs), list(filter(to_come, searches.values()))

@@ -15,6 +15,7 @@ from asutil.metrics import registry
 from . import rules, rundir, runs
 from .rundir import BUDGETS
 
+# In the order of the book.
 PAPERS = ("sentence_objectives", "contextual_as2", "asbert", "joint_inference", "evidence_contrast")
 METRICS = tuple(measure.key for measure in registry.measures() if measure.printed)
 # Claims are about these: they can be paired.
@@ -51,11 +52,6 @@ KEYS = {
     "settings": ("notebook are", "when"),
     "demo": ("budget rows seeds", ""),
 }
-
-
-def papers() -> tuple[str, ...]:
-    """The slugs of the five papers, in the order of the book."""
-    return PAPERS
 
 
 def read(paper: str, folder: str | Path | None = None) -> dict:

@@ -35,7 +35,7 @@ except ImportError:  # an optional extra: `build` says how to install it
 PLAN, LOGS, TOKENIZER = "plan.json", "datatrove", "tokenizer"
 TIME = "24:00:00"
 FAILED = "the index {path} failed ({error}); finished shards are kept for the next try"
-COUNTS = ("documents_read", "documents", "paragraphs", "sentences", "tokens")
+COUNTS = ("documents_read", *arrays.COUNTED)
 
 
 def plan(source, tokenizer, tasks, splitter="blingfire", min_sentence_chars=0, limit=None, **lengths: int) -> dict:

@@ -5,7 +5,9 @@ import json
 import shlex
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 from asutil.data.long_questions import KINDS
 from asutil.draws import text_hash
@@ -102,7 +104,8 @@ def jobs_and_searches(
 ) -> tuple[list[Job], dict[str, list[Job]]]:
     """The `jobs` of a budget, and its tries by the name of their search, `<paper>-<budget>-<row>-<data set>`."""
     unique, tries = {}, {}
-    for job in _every(paper, budget, rows, seeds, folder_for or _planned_folder, folder, more):
+    folder_for = folder_for or partial(runs.folder_for, must_exist=False)
+    for job in _every(paper, budget, rows, seeds, folder_for, folder, more):
         if job.search:
             tries.setdefault(job.search, []).append(job)
         known = unique.get(job.folder)
@@ -134,6 +137,13 @@ def _every(paper, budget, rows, seeds, folder_for, folder, more):
             yield from planner.of_row(row, dataset)
 
 
+class Start(NamedTuple):
+    """The jobs of a row before its last, and the folder of the model that they end in, if there is one."""
+
+    jobs: list[Job]
+    model: tuple[Path, ...]
+
+
 @dataclass(frozen=True)
 class _Planner:
     """Plans the rows of one paper at one budget."""
@@ -163,43 +173,41 @@ class _Planner:
         each = dataset in self.data["budgets"][self.budget].get("pretrain_each", ())
         if each and not seeds:
             return  # the row has none of the chosen seeds
-        starts = {seed: self._before(row, before, dataset, seed) for seed in (seeds if each else [0])}
-        for made, _ in starts.values():
-            yield from made
-        needs = next(iter(starts.values()))[1]
+        starts = {seed: self._start(row, before, dataset, seed) for seed in (seeds if each else [0])}
+        for start in starts.values():
+            yield from start.jobs
+        first_start = next(iter(starts.values()))
         search = self.data["budgets"][self.budget].get("search", {}) | self.data["rows"][row].get("search", {})
-        tries = self._tries(row, last, dataset, needs, search)
+        tries = self._tries(row, last, dataset, first_start.model, search)
         yield from tries
         if not all((rundir.root() / job.folder / "record.json").is_file() for job in tries):
             return  # the seeds follow when all tries have a record
         parameters = max(tries, key=dev_figure).parameters if tries else {}  # the first of equals
         best = {name: parameters[name] for name in _searched(search) if tries}
         for seed in seeds if scored else [0]:
-            model = starts[seed][1] if each else needs
-            job = self._job(row, last, dataset, seed, model, TRANSFER if rerank else None, **best)
+            start = starts[seed] if each else first_start
+            job = self._job(row, last, dataset, seed, start.model, TRANSFER if rerank else None, **best)
             yield job
             if seed in ranked_first:
                 yield self._job(row, rerank, dataset, seed, (job.folder, ranked_first[seed]))
 
-    def _before(self, row: str, before: list[dict], dataset: str, seed: int) -> tuple[list[Job], tuple[Path, ...]]:
-        """The jobs of a row before its last, with one seed, and the folder of the model that they end in, if there is one."""
-        made, needs = [], ()
+    def _start(self, row: str, before: list[dict], dataset: str, seed: int) -> Start:
+        """The jobs of a row before its last, with one seed."""
+        start = Start([], ())
         is_measured = any(stage["notebook"] == "task_difficulty" for stage in before)
         for stage in before:
-            starts = NOTEBOOKS[stage["notebook"]] is None or (is_measured and stage["notebook"] == "pretrain")
-            made.append(self._job(row, stage, dataset, seed, needs, TRANSFER if starts else None))
-            if stage["notebook"] != "task_difficulty":  # no run starts from one that measures
-                needs = (made[-1].folder,)
-        return made, needs
+            leads_on = NOTEBOOKS[stage["notebook"]] is None or (is_measured and stage["notebook"] == "pretrain")
+            job = self._job(row, stage, dataset, seed, start.model, TRANSFER if leads_on else None)
+            measures = stage["notebook"] == "task_difficulty"  # no run starts from one that measures
+            start = Start([*start.jobs, job], start.model if measures else (job.folder,))
+        return start
 
     def _tries(self, row, stage, dataset, needs, search) -> list[Job]:
         """One job for each combination of the searched settings; none where there is nothing to choose."""
         if NOTEBOOKS[stage["notebook"]] is not None or dataset not in search.get("datasets", ()):
             return []
         name = f"{self.paper}-{self.budget}-{row}-{dataset}"
-        made = (
-            self._job(row, stage, dataset, 0, needs, search=name, **tried) for tried in _grid(search, name, dataset)
-        )
+        made = (self._job(row, stage, dataset, 0, needs, search=name, **own) for own in _grid(search, name, dataset))
         different = {job.folder: job for job in made}  # the row itself may set some of the searched settings
         return list(different.values()) if len(different) > 1 else []
 
@@ -250,10 +258,6 @@ def dev_figure(job: Job) -> float:
 def gpu_hours(job: Job) -> int:
     """Expected hours of one GPU by the paper's file; 0 for a budget that is made for CPUs."""
     return read(job.paper)["budgets"][job.budget].get("gpu_hours", {}).get(job.notebook, 0)
-
-
-def _planned_folder(notebook: str, parameters: dict) -> Path:
-    return runs.folder_for(notebook, parameters, must_exist=False)
 
 
 # ------------------------------------------------------------------ whether a run has the paper's settings

@@ -12,7 +12,7 @@ from pathlib import Path
 import pandas as pd
 
 from asutil import draws
-from asutil.io import disk, spelling
+from asutil.io import disk
 from asutil.metrics import changes, rankings
 
 from . import commands, papers, rankers, records, repeats, rundir, transfer
@@ -23,15 +23,11 @@ SHARED = 3  # the same ones in every row
 RESCUED, LOST = 3, 1  # of each fate against the baseline
 
 
-def publish(paper: str, results="results", runs_dir: str | Path = "runs", laptop: bool = False) -> list[Path]:
-    """Write the records of a paper's finished runs above the laptop budget, or of that budget. Returns the files.
+def publish(paper: str, results="results", runs_dir: str | Path = "runs", laptop: bool = False) -> Iterator[Path]:
+    """Write the records of a paper's finished runs above the laptop budget, or of that budget, one file a step.
 
     A record never replaces that of another run with equal settings and data: it is written to `results/repeats/`.
     """
-    return list(_publish(paper, results, runs_dir, laptop))
-
-
-def _publish(paper: str, results, runs_dir, laptop: bool) -> Iterator[Path]:
     data, known = papers.read(paper), records.records(paper, results, runs_dir)
     known = known[(known.source == records.HERE) & ((known.budget == "laptop") == laptop)]
     for line in known.itertuples():
@@ -62,7 +58,7 @@ def _published(data: dict, line, baseline) -> dict:
         record["per_question"] = [[claim, int(value)] for claim, value in right.items()]
     elif record.get("notebook") == "find_evidence":
         values = records.per_question(line)
-        values = values[[name for name in records.columns(record).values() if name in values]].round(6)
+        values = values[[name for name in records.PER_CONTEXT.values() if name in values]].round(6)
         record |= records.values_entry(values, "context")
         record["chosen"] = _chosen(_ranked(line.folder, scores.name), baseline)
     elif scores.is_file():
@@ -114,13 +110,12 @@ def _chosen(table: pd.DataFrame, baseline, printed=()) -> list[dict]:
 
 def publish_all(slugs: list[str], runs_dir: str, laptop: bool) -> Iterator[Path | str]:
     """Write the records of several papers, or of all; a sentence where there is nothing to write."""
-    known = [*papers.papers(), rankers.SLUG]
-    if unknown := [slug for slug in slugs if slug not in known]:
-        raise ValueError(f"no paper {unknown[0]!r}{spelling.nearest(unknown[0], known)} ({', '.join(known)})")
+    known = [*papers.PAPERS, rankers.SLUG]
+    papers.all_of(slugs, known, "publish", "paper")
     path = None
     for slug in slugs or known:
         if slug != rankers.SLUG:
-            written = _publish(slug, "results", runs_dir, laptop)
+            written = publish(slug, "results", runs_dir, laptop)
         else:
             written = [] if laptop else rankers.publish(runs_dir=runs_dir)
         for path in written:

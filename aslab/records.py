@@ -103,21 +103,25 @@ def _by_rules(data: dict, plan: dict[Path, Job], in_time: list, find) -> dict[Pa
 
     The tries of a search keep their settings, and a run that is another job's by its settings stays there.
     """
-    others = [run for run in reversed(in_time) if run.folder not in plan]
-    finished, moved, accepted = {run.folder for run in in_time}, {}, {}
+    finished = {run.folder for run in in_time}
+    candidates = [run for run in reversed(in_time) if run.folder not in plan]
+    new_plan = {}
+    folder_of_planned = {}
     for planned, job in plan.items():  # each comes after those that it needs
-        given = {name: moved.get(value, value) for name, value in job.parameters.items()}
-        place = find(job.notebook, given)
-        if place not in finished and not job.search:
-            wanted = runs.shown(runs.settings(job.notebook, given))
-            same = (run for run in others if (run.notebook, run.record["seed"]) == (job.notebook, job.seed))
-            of_run = ((run.folder, completed(run.notebook, run.record["settings"])) for run in same)
-            about = (data, job.row, job.dataset, job.notebook, wanted)
-            place = next((folder for folder, settings in of_run if follows_rules(*about, settings)), place)
-        moved[planned.as_posix()] = place.as_posix()
-        needs = tuple(Path(moved[need.as_posix()]) for need in job.needs)
-        accepted.setdefault(place, replace(job, folder=place, needs=needs))
-    return accepted
+        parameters = {name: folder_of_planned.get(value, value) for name, value in job.parameters.items()}
+        folder = find(job.notebook, parameters)
+        if folder not in finished and not job.search:
+            wanted = runs.shown(runs.settings(job.notebook, parameters))
+            for run in candidates:
+                if (run.notebook, run.record["seed"]) == (job.notebook, job.seed):
+                    settings = completed(run.notebook, run.record["settings"])
+                    if follows_rules(data, job.row, job.dataset, job.notebook, wanted, settings):
+                        folder = run.folder
+                        break
+        folder_of_planned[planned.as_posix()] = folder.as_posix()
+        needs = tuple(Path(folder_of_planned[need.as_posix()]) for need in job.needs)
+        new_plan.setdefault(folder, replace(job, folder=folder, needs=needs))
+    return new_plan
 
 
 def _ancestors(job: Job, plan: dict[Path, Job]) -> list[Path]:
@@ -148,6 +152,11 @@ def backbone(one) -> str:
     while model in settings:
         model = settings[model].get("model", "")
     return model
+
+
+def origin(budget: str, source: str) -> str:
+    """A budget as tables name it: `small`, or `small, this machine`."""
+    return budget + (f", {HERE}" if source == HERE else "")
 
 
 def no_spread(lines: pd.DataFrame) -> bool:
@@ -184,14 +193,6 @@ def values(lines: pd.DataFrame, metric: str, as_printed: bool = False) -> list[f
 
 
 # ------------------------------------------------------------------ one value a question
-
-
-def columns(record: dict) -> dict[str, str]:
-    """The measures that a record may have of every question, claim or context, and the names of their columns.
-
-    A record of before a measure was added lacks its column.
-    """
-    return registry.columns(kind(record))
 
 
 def kind(record: dict) -> str:

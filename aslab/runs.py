@@ -69,9 +69,8 @@ def shown(values: dict) -> dict:
     if values.get("models"):
         named["models"] = ",".join(shown({"model": name})["model"] for name in names_of(values["models"]))
     if values.get("also_rank"):
-        named["also_rank"] = ",".join(
-            sorted(shown({"dataset": name})["dataset"] for name in names_of(values["also_rank"]))
-        )
+        titles = sorted(shown({"dataset": name})["dataset"] for name in names_of(values["also_rank"]))
+        named["also_rank"] = ",".join(titles)
     return named
 
 
@@ -110,12 +109,12 @@ def also_ranked(values: dict) -> dict[str, str]:
     return named
 
 
-def _model_fingerprint(name: str, runs_dir, must_exist: bool, parameter: str = "model") -> str:
-    folder = find(name, runs_dir)
-    if folder is not None:
-        if must_exist and not (folder / "record.json").is_file():
-            raise ValueError(f"{parameter}: {folder.name} is not a finished run (no record.json); finish it first")
-        return folder.name[-12:]
+def _start_fingerprint(name: str, runs_dir, must_exist: bool, parameter: str) -> str:
+    """What identifies the run, the model's folder or the hub id that a parameter names. Raises: as `identity`."""
+    if run := find(name, runs_dir):
+        if must_exist and not (run / "record.json").is_file():
+            raise ValueError(f"{parameter}: {run.name} is not a finished run (no record.json); finish it first")
+        return run.name[-12:]
     if parameter in STAGES:
         raise ValueError(f"{parameter}: a finished run's name or folder is expected, got {name or None!r}")
     if Path(name).exists():
@@ -123,14 +122,17 @@ def _model_fingerprint(name: str, runs_dir, must_exist: bool, parameter: str = "
     if name in hub.EMBEDDED:
         return hub.sha256(Path(hub.model_path(name)) / "model.safetensors")
     folder = runs_folder(runs_dir)
-    of_a_run = Path(name).parts[:1] == (folder.name,) or name.startswith(("pretrain-", "finetune-", "embed-"))
-    if must_exist and of_a_run and name.count("/") < 2:
-        finished = [path.name for path in folder.glob("*-*") if path.is_dir()]
-        raise ValueError(f"{parameter}: no run {name!r}{nearest(Path(name).name, finished)}")
+    slashes = name.count("/")  # a hub id has one
+    in_runs = Path(name).parts[:1] == (folder.name,) or name.startswith(("pretrain-", "finetune-", "embed-"))
+    looks_like_run = in_runs and slashes < 2
+    looks_like_path = name.startswith(("/", ".", "~")) or slashes > 1
     known = (*FROM_SCRATCH, *hub.EMBEDDED, *["bm25"] * (parameter == "models"))
-    if "/" not in name and nearest(name, known, 0.7) and name not in known:
-        raise ValueError(f"{parameter}: no folder or run {name!r}{nearest(name, known, 0.7)}")
-    if name.startswith(("/", ".", "~")) or name.count("/") > 1:
+    if must_exist and looks_like_run:
+        names = [path.name for path in folder.glob("*-*") if path.is_dir()]
+        raise ValueError(f"{parameter}: no run {name!r}{nearest(Path(name).name, names)}")
+    if not slashes and name not in known and (hint := nearest(name, known, 0.7)):
+        raise ValueError(f"{parameter}: no folder or run {name!r}{hint}")
+    if looks_like_path:
         expected = "a folder, a run, or a hub id owner/name"
         raise FileNotFoundError(f"{parameter}: {name} does not exist (expected {expected})")
     mirrored = hub.mirror(name)
@@ -163,10 +165,10 @@ def identity(notebook: str, given: dict, must_exist: bool = True) -> dict:
     if others := {name: answers.fingerprint_of_answers(path) for name, path in also_ranked(values).items()}:
         inputs["also_rank"] = others
     for name in models(values["models"], values["budget"], runs_dir) if values.get("models") else ():
-        inputs.setdefault("models", []).append(_model_fingerprint(name, runs_dir, must_exist, "models"))
+        inputs.setdefault("models", []).append(_start_fingerprint(name, runs_dir, must_exist, "models"))
     for name in (*STARTS, *STAGES):
         if values.get(name) or (name in STAGES and name in values):
-            inputs[name] = _model_fingerprint(values[name] or "", runs_dir, must_exist, name)
+            inputs[name] = _start_fingerprint(values[name] or "", runs_dir, must_exist, name)
     named = shown(values)
     decided = {name: value for name, value in values.items() if value is not None}  # None: as before the parameter
     if "budget" in decided:

@@ -8,8 +8,8 @@ import numpy as np
 import yaml
 from scipy import stats
 
+from aslab import papers, runs
 from aslab import records as measured
-from aslab import runs
 from asutil.io import disk
 from asutil.metrics.significance import Comparison
 
@@ -92,6 +92,11 @@ def declaring(folder, reasons):
 
 def recorded(folder):
     return measured.records(PAPER, folder, folder / "no runs", FOLDER)
+
+
+def reader(lines):
+    """What reads a paper's file, and gives these records for it."""
+    return lambda paper: (papers.read(paper, FOLDER), lines)
 
 
 def squares_of_seeds(table):

@@ -112,7 +112,7 @@ def _judged(data: dict, runs: pd.DataFrame) -> list[Judged]:
 def headline() -> list[tuple[dict, Judged]]:
     """(paper's file, claim) of every claim that the papers' files name as `headline`, on their own data sets."""
     every = []
-    for paper in papers.papers():
+    for paper in papers.PAPERS:
         data, runs = comparisons.rows_and_runs(paper)
         every += [(data, one) for one in headline_of(data, runs)]
     return every
@@ -155,7 +155,7 @@ def effect_ratio(data: dict, one: Judged) -> Comparison | None:
 def table() -> pd.DataFrame:
     """`COLUMNS` of every claim of the five papers; differences, effects and printed differences in points."""
     lines = []
-    for paper in papers.papers():
+    for paper in papers.PAPERS:
         data, runs = comparisons.rows_and_runs(paper)
         every = judged(data, runs)
         sizes = Counter((one.family, one.outcome.claim.get("stated")) for one in every)

@@ -55,7 +55,11 @@ class Pair(NamedTuple):
 
     @property
     def shown_budget(self) -> str:
-        return self.budget + (f", {HERE}" if self.source == HERE else "")
+        return records.origin(self.budget, self.source)
+
+    @property
+    def seed_words(self) -> str:
+        return f"{len(self.seeds)} seed{'s' * (len(self.seeds) > 1)}"
 
     @property
     def place(self) -> str:
@@ -91,17 +95,12 @@ def _common_seeds(rows: list[pd.DataFrame]) -> list[int]:
     return sorted(set.intersection(*(spread or each))) if all(each) else []
 
 
-def rows_and_runs(paper: str, runs: pd.DataFrame | None = None, folder=None) -> tuple[dict, pd.DataFrame]:
-    """A paper's file and its records; where none are passed they are read, again only when a file has changed."""
-    data = papers.read(paper, folder)
-    if runs is not None:
-        return data, runs
-    if folder:
-        return data, records.records(paper, folder=folder)
+def rows_and_runs(paper: str) -> tuple[dict, pd.DataFrame]:
+    """A paper's file and its records, which are read again only when a file has changed."""
     root = rundir.root()
     patterns = (f"experiments/{paper}.yml", f"results/{paper}/*/*.json", "runs/*/record.json")
     files = sorted(path for pattern in patterns for path in root.glob(pattern))
-    return data, _records(paper, root, tuple((path, path.stat().st_mtime_ns) for path in files))
+    return papers.read(paper), _records(paper, root, tuple((path, path.stat().st_mtime_ns) for path in files))
 
 
 @lru_cache(maxsize=len(papers.PAPERS))
@@ -156,7 +155,7 @@ def over_questions(pair: Pair, row: str, other: str, metric: str, draws: int = 1
     A question without evidence has no average precision, so it is not drawn where that is compared.
     """
     tables = by_seed((pair.of(row), pair.of(other)), metric)
-    return _bootstrap(*(tuple(table.mean(axis=1)) for table in tables), draws) if tables else None
+    return testable.bootstrap(*(tuple(table.mean(axis=1)) for table in tables), draws) if tables else None
 
 
 class Values(NamedTuple):
@@ -216,12 +215,7 @@ def over_both(pair: Pair, row: str, other: str, metric: str, of=per_question) ->
     return None if one_seed and compared.borrowed is None else over_questions_and_seeds(*compared)
 
 
-@lru_cache(maxsize=10_000)  # a page after the other asks for the same differences
-def _bootstrap(ours: tuple, theirs: tuple, draws: int) -> Comparison:
-    return significance.paired_bootstrap(ours, theirs, draws=draws)
-
-
-def best_rows(data: dict, lines: pd.DataFrame, metric: str, draws: int = 10_000) -> list[str]:
+def best_rows(data: dict, lines: pd.DataFrame, metric: str) -> list[str]:
     """The row with the highest mean of a metric, and all rows that are not told from it.
 
     These have a difference to it whose interval over questions has zero, or share no seed with it.
@@ -240,7 +234,7 @@ def best_rows(data: dict, lines: pd.DataFrame, metric: str, draws: int = 10_000)
     tied = []
     for row in each:
         pair = next(pairs(lines, best, row, dataset, (budget,)), None)
-        tested = pair and over_questions(pair, best, row, metric, draws)
+        tested = pair and over_questions(pair, best, row, metric)
         if row == best or pair is None or (tested and tested.sign <= 0):
             tied.append(row)
     return tied

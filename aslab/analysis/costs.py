@@ -43,9 +43,9 @@ def table(paper: str, budget: str = "paper", folder=None) -> pd.DataFrame:
     return pd.DataFrame(lines)
 
 
-def by_notebook(paper: str, budget: str = "paper") -> pd.DataFrame:
-    """`table`, summed by notebook: runs, steps, tokens, gpu_hours."""
-    by = table(paper, budget).groupby("notebook", sort=False)
+def by_notebook(paper: str) -> pd.DataFrame:
+    """`table` of budget paper, summed by notebook: runs, steps, tokens, gpu_hours."""
+    by = table(paper).groupby("notebook", sort=False)
     summed = by[["steps", "tokens", "gpu_hours"]].sum()
     summed.insert(0, "runs", by.size())
     return summed
@@ -54,7 +54,7 @@ def by_notebook(paper: str, budget: str = "paper") -> pd.DataFrame:
 def budgets() -> pd.DataFrame:
     """One line a paper and budget: the number of runs and the GPU-hours that the paper's file expects of them."""
     lines = []
-    for paper in papers.papers():
+    for paper in papers.PAPERS:
         for budget in papers.read(paper).get("budgets", {}):
             jobs = planned(paper, budget)
             hours = sum(map(plan.gpu_hours, jobs))

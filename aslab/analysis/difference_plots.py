@@ -40,27 +40,28 @@ def gains_plot(paper: str, folder=None):
     return None if frame.empty else intervals_plot(frame, GAINS, smallest)
 
 
-def own_plot(paper: str, runs: pd.DataFrame | None = None, folder=None):
+def own_plot(data: dict, runs: pd.DataFrame):
     """Our differences with both intervals, a line for each claim that can be tested; None without any."""
-    tests = own_tests(*rows_and_runs(paper, runs, folder))
+    tests = own_tests(data, runs)
     tests = tests[tests.reason == ""]
     each = [tests.assign(test=f"interval over {name}", pair=tests[f"over_{name}"]) for name in ("seeds", "questions")]
     frame = pd.concat(each).dropna(subset="pair")
     return intervals_plot(frame.assign(panel="ours"), OWN) if len(frame) else None
 
 
-def claims_plot(paper: str, runs: pd.DataFrame | None = None, folder=None):
+def claims_plot(paper: str):
     """The claims that committed runs test: the printed difference beside ours; None where no claim was tested."""
-    data, runs = rows_and_runs(paper, runs, folder)
-    return _claims_plot([(data, claims.judged(data, runs))])
+    data, runs = rows_and_runs(paper)
+    return plot_of([(data, claims.judged(data, runs))])
 
 
 def overview_plot():
     """The headline claims that committed runs test, the printed difference beside ours; None where none was tested."""
-    return _claims_plot([(data, [one]) for data, one in claims.headline()])
+    return plot_of([(data, [one]) for data, one in claims.headline()])
 
 
-def _claims_plot(of_papers: list[tuple[dict, list[claims.Judged]]]):
+def plot_of(of_papers: list[tuple[dict, list[claims.Judged]]]):
+    """The figure of some claims of some papers, each with the paper's file; None where none was tested."""
     every = [one for _, judged in of_papers for one in judged]
     points = [claim_points(data, judged) for data, judged in of_papers]
     frame = pd.concat(points, ignore_index=True) if points else pd.DataFrame()

@@ -87,7 +87,8 @@ def of_pair(data: dict, pair: comparisons.Pair, rows: tuple[str, str], limit: in
         return _of_contexts(pair.dataset, both, names)
     fate = fates(*map(records.per_question, both))
     questions = at_hand(both[1].record, pair.dataset, fate.index)
-    short = {name for name, question in questions.items() if _is_short(question)}
+    words_of = {name: [len(candidate.text.split()) for candidate in of.candidates] for name, of in questions.items()}
+    short = {name for name, counts in words_of.items() if sum(counts) <= SHORT * len(counts)}
     chosen = []
     for name, rankings in lists(both, rows[0], fate, limit, short).items():
         title, texts = texts_of(questions.get(name), name, rankings)
@@ -101,10 +102,6 @@ def _of_contexts(dataset: str, both, names: list[str]) -> list[Example]:
     texts = {name: (name, {}) for name in shared} | _texts_of_contexts(dataset, shared)
     ranked = {name: {row: nearest[name] for row, nearest in zip(names, each)} for name in shared}
     return [Example("", texts[name][0], ranked[name], texts[name][1]) for name in shared]
-
-
-def _is_short(question) -> bool:
-    return sum(len(candidate.text.split()) for candidate in question.candidates) <= SHORT * len(question.candidates)
 
 
 def lists(both, baseline: str, fate: pd.Series, limit: int, short=frozenset()) -> dict[str, tuple[list, list]]:
@@ -204,17 +201,16 @@ def texts_of(question, name: str, lists) -> tuple[str, dict[str, str]]:
 # ------------------------------------------------------------------ ranks
 
 
-def moves_of_rows(paper: str, before: str, after: str, runs: pd.DataFrame | None = None, folder=None) -> list[tuple]:
+def moves_of_rows(data: dict, runs: pd.DataFrame, before: str, after: str) -> list[tuple]:
     """(data set, what the figure shows in words, Figure) for each data set on which both rows have run, all seeds."""
-    data, runs = comparisons.rows_and_runs(paper, runs, folder)
-    shown, known = [], best_pairs(data, runs, before, after)
+    figures, pairs = [], best_pairs(data, runs, before, after)
     names = [data["rows"][name]["name"] for name in (before, after)]
-    for pair in known:
+    for pair in pairs:
         each = [rank_moves(*map(records.per_question, pair.records_of((before, after), seed))) for seed in pair.seeds]
         moves = pd.concat(each)
-        told = _moves_in_words(pair, names, move_counts(moves), len(each[0]))
-        shown.append((pair.dataset, told, plots.moves_plot(moves, *names)))
-    return shown
+        words = _moves_in_words(pair, names, move_counts(moves), len(each[0]))
+        figures.append((pair.dataset, words, plots.moves_plot(moves, *names)))
+    return figures
 
 
 def _moves_in_words(pair: comparisons.Pair, names: list[str], count: dict[str, int], questions: int) -> str:

@@ -27,7 +27,7 @@ class Entry(NamedTuple):
 def entries(dataset: str, runs: dict[str, pd.DataFrame] | None = None, folder=None) -> list[Entry]:
     """Every row with committed records of ranking on a data set above budget laptop; the same runs under two names are one entry."""
     made = {}
-    for paper in papers.papers():
+    for paper in papers.PAPERS:
         data = papers.read(paper, folder)
         lines = runs[paper] if runs is not None else records.records(paper, folder=folder)
         lines = lines[(lines.source == COMMITTED) & (lines.dataset == dataset) & (lines.budget != "laptop")]

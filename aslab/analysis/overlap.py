@@ -2,8 +2,6 @@
 
 from typing import NamedTuple
 
-import pandas as pd
-
 from asutil.corpus import sources
 from asutil.data import answers
 from asutil.data.data_sets import ANSWERS
@@ -30,15 +28,12 @@ def record(corpus: str) -> dict:
     for split in ("dev", "test"):
         table = hub.table(data.hub_id, data.protocols[PROTOCOL][split].file)
         article = dict(zip(*(table.column(name).to_pylist() for name in ("question_id", "document_title"))))
-        asked = [question.id for question in splits[split]]
-        in_corpus = [name for name in asked if article[name].casefold() in titles]
-        about[split] = {"questions": len(asked), "in_corpus": in_corpus}
-        print(f"{split}: {len(in_corpus)} of {len(asked)} questions are about an article of {corpus}")
-    fingerprints = {
-        "dataset": answers.fingerprint_of_answers(DATASET),
-        "corpus": sources.fingerprint_of_source(corpus),
-    }
-    return {"dataset": DATASET, "protocol": PROTOCOL, "corpus": corpus, "inputs": fingerprints, "splits": about}
+        ids = [question.id for question in splits[split]]
+        in_corpus = [name for name in ids if article[name].casefold() in titles]
+        about[split] = {"questions": len(ids), "in_corpus": in_corpus}
+        print(f"{split}: {len(in_corpus)} of {len(ids)} questions are about an article of {corpus}")
+    inputs = {"dataset": answers.fingerprint_of_answers(DATASET), "corpus": sources.fingerprint_of_source(corpus)}
+    return {"dataset": DATASET, "protocol": PROTOCOL, "corpus": corpus, "inputs": inputs, "splits": about}
 
 
 class Split(NamedTuple):
@@ -50,9 +45,9 @@ class Split(NamedTuple):
     without: Comparison
 
 
-def splits(paper: str, overlap: dict, results: str = "results") -> list[Split]:
+def splits(paper: str, overlap: dict) -> list[Split]:
     """The claimed differences of rows that were pre-trained on the corpus, each with both sources of chance."""
-    data, lines = papers.read(paper), records.committed(paper, results)
+    data, lines = papers.read(paper), records.committed(paper)
     lines = lines[(lines.dataset == overlap["dataset"]) & (lines.budget == BUDGET)]
     read = overlap["splits"]["test"]["in_corpus"]
     samples = (records.per_question, lambda line: records.per_question(line).drop(index=read))
@@ -62,14 +57,12 @@ def splits(paper: str, overlap: dict, results: str = "results") -> list[Split]:
         if claim["dataset"] != overlap["dataset"] or rows in compared:
             continue
         pair = next(comparisons.pairs(lines, *rows, claim["dataset"], (BUDGET,)), None)
-        if pair and len(pair.seeds) > 1 and _read_corpus(pair.of(claim["row_a"]), overlap["corpus"]):
-            tests = [comparisons.over_both(pair, *rows, METRIC, sample) for sample in samples]
-            compared[rows] = Split(*rows, *tests)
+        if pair and len(pair.seeds) > 1:
+            corpora = [[run["settings"].get("corpus") for run in earlier] for earlier in pair.of(rows[0]).earlier]
+            if all(overlap["corpus"] in each for each in corpora):
+                tests = [comparisons.over_both(pair, *rows, METRIC, sample) for sample in samples]
+                compared[rows] = Split(*rows, *tests)
     return list(compared.values())
-
-
-def _read_corpus(lines: pd.DataFrame, corpus: str) -> bool:
-    return all(any(run["settings"].get("corpus") == corpus for run in earlier) for earlier in lines.earlier)
 
 
 command = measured.command(

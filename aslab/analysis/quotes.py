@@ -4,8 +4,6 @@ import re
 from functools import partial
 from typing import NamedTuple
 
-import pandas as pd
-
 from asutil.metrics.significance import Comparison
 
 from .. import records, rundir
@@ -30,7 +28,7 @@ class Quote(NamedTuple):
     files: str
 
 
-def quoted(text: str, paper: str = "", runs: pd.DataFrame | None = None, folder=None) -> Quote:
+def quoted(text: str, paper: str = "", read=comparisons.rows_and_runs) -> Quote:
     """Checks words of a page against committed records: `+4.2: map of roberta_sp - roberta_base on pydocs at laptop`.
 
     A number is a mean over seeds in points, or a difference of two rows, paired by question, with as many digits as are shown; a
@@ -39,6 +37,9 @@ def quoted(text: str, paper: str = "", runs: pd.DataFrame | None = None, folder=
     Words need a direction: `no gain is seen: map of a - b on pydocs at laptop is unclear`, by the 95 % interval over questions and
     seeds. Words that hold a verdict must be about a claim with that verdict, and not over dev alone.
     A row may be an untrained baseline of a data set (random, bm25, document_order), and may name another paper: `asbert/glove`.
+
+    Args:
+        read: paper -> its file and its records.
     Raises: ValueError that says what the records give instead.
     """
     match = QUOTED.fullmatch(text.strip())
@@ -49,7 +50,7 @@ def quoted(text: str, paper: str = "", runs: pd.DataFrame | None = None, folder=
     if part["over"] and not part["other"]:
         raise ValueError(f"over {part['over']}: expected a difference of two rows: {text!r}")
     paper = part["paper"] or paper
-    data, runs = comparisons.rows_and_runs(paper, runs, folder)
+    data, runs = read(paper)
     rows = [name for name in (part["row"], part["other"]) if name]
     value, tested, rows, seeds = _value(data, runs[runs.source == COMMITTED], rows, part)
     files = f"results/{paper}/{{{','.join(rows)}}}/{part['dataset']}-{part['budget']}-seed{{{','.join(map(str, seeds))}}}.json"

@@ -10,7 +10,7 @@ from ..cards import licence_of
 from ..records import COMMITTED
 from ..rundir import BUDGETS
 from ..show import lists, pca
-from ..show.markup import NAMES, points, spread_text
+from ..show.markup import NAMES, gain, points, spread_text
 from . import claims, difference_plots, examples, verdicts
 from .comparisons import printed_difference, printed_points, rows_and_runs
 
@@ -30,14 +30,11 @@ def answer(paper: str) -> Markdown:
 def outcome(paper: str) -> pd.DataFrame:
     """The headline claims: what the paper says, the printed difference and ours in points, the verdict."""
     data, runs = rows_and_runs(paper)
-    lines = [_line(data, claim) for claim in claims.headline_of(data, runs)]
+    lines = []
+    for claim in claims.headline_of(data, runs):
+        printed = gain(printed_difference(data, claim.outcome.claim))
+        lines.append((claim.outcome.claim["claim"], printed, points(claim.outcome.primary), claim.word))
     return pd.DataFrame(lines, columns=["claim", "printed", "ours [95 %]", "verdict"]).set_index("claim")
-
-
-def _line(data: dict, claim: claims.Judged) -> tuple[str, str, str, str]:
-    printed = printed_difference(data, claim.outcome.claim)
-    difference = f"{100 * printed.difference:+.1f}" if printed else "–"
-    return claim.outcome.claim["claim"], difference, points(claim.outcome.primary), claim.word
 
 
 def undecided(paper: str) -> Markdown:
@@ -102,7 +99,7 @@ def moves(paper: str):
     """Where the first right candidate moved between the two rows of a headline claim, as a matplotlib Figure; None for contexts."""
     for _, pair, before, after in _compared(paper):
         if records.kind(pair.lines.iloc[0].record) == "question":
-            shown = examples.moves_of_rows(paper, before, after)
+            shown = examples.moves_of_rows(*rows_and_runs(paper), before, after)
             return next(figure for dataset, _, figure in shown if dataset == pair.dataset)
     return None
 

@@ -26,7 +26,7 @@ def printed(data: dict, row: str, dataset: str, metric: str) -> Comparison | Non
     return tested if tested and not math.isnan(tested.p_value) else None
 
 
-def own_tests(data: dict, runs: pd.DataFrame, draws: int = 10_000) -> pd.DataFrame:
+def own_tests(data: dict, runs: pd.DataFrame) -> pd.DataFrame:
     """The tests of every claim whose rows have run.
 
     Columns: name, budget, seeds (how many), over_seeds, over_questions and over_both (Comparisons or None), reason
@@ -37,7 +37,7 @@ def own_tests(data: dict, runs: pd.DataFrame, draws: int = 10_000) -> pd.DataFra
         tested = outcome(data, runs, claim)
         if where := tested.where:
             compared = (where, claim["row_a"], claim["row_b"], claim["metric"])
-            tests = (over_seeds(*compared), over_questions(*compared, draws), tested.test)
+            tests = (over_seeds(*compared), over_questions(*compared), tested.test)
             row = (where.shown_budget, len(where.seeds), *tests, tested.reason)
             rows.append((rows_of_claim(data, claim), *row))
     columns = ["name", "budget", "seeds", "over_seeds", "over_questions", "over_both", "reason"]
@@ -59,7 +59,7 @@ def printed_tests(data: dict, metric: str = "p@1") -> pd.DataFrame:
     return tests.dropna(subset="pair", ignore_index=True)
 
 
-def limits(data: dict, metric: str = "p@1") -> pd.DataFrame:
+def limits(data: dict) -> pd.DataFrame:
     """What a test set can show: one line a data set and baseline row, in points.
 
     Columns: dataset, baseline, questions; mean and std of the baseline as printed; low and high, the binomial 95 %
@@ -67,11 +67,11 @@ def limits(data: dict, metric: str = "p@1") -> pd.DataFrame:
     question is lost and when one in 20 is; largest and best, the largest gain that the paper prints and its row.
     """
     rows = []
-    for (dataset, baseline), tests in printed_tests(data, metric).groupby(["dataset", "baseline"], sort=False):
+    for (dataset, baseline), tests in printed_tests(data).groupby(["dataset", "baseline"], sort=False):
         test = ANSWERS[dataset].protocols["clean"].get("test") if dataset in ANSWERS else None
         if test:
             questions = test.questions
-            mean, std = printed_points(data["rows"][baseline]["published"][dataset][metric], data["unit"])
+            mean, std = printed_points(data["rows"][baseline]["published"][dataset]["p@1"], data["unit"])
             interval = [100 * x for x in significance.proportion_interval(mean / 100, questions)]
             losses = (0, round(questions / LOST))
             gains = [100 * significance.smallest_gain(questions, lost) / questions for lost in losses]

@@ -3,20 +3,20 @@
 Deviation: D-118.
 """
 
-from functools import cache
+from functools import lru_cache
 
 import pandas as pd
 
-from asutil.metrics import significance
+from asutil.metrics import registry, significance
 
 from ..papers import NOTEBOOKS, SPLITS
-from ..records import PER_CONTEXT, backbone, chain, columns, figures, no_spread, per_question, reported, split, values
+from ..records import PER_CONTEXT, backbone, chain, figures, kind, no_spread, per_question, reported, split, values
 from ..show.markup import NAMES
 
 VERDICT = "not testable here"
 CHANCE = ("random", "majority", "all_sentences", "most_frequent_answer")  # baselines that do not read the question
 COLLAPSED = 0.999  # cosine between the slot vectors of a joint model above which the slots count as one vector
-LEVEL = 1.96  # standard errors above one half from which on an AUC is more than chance
+STANDARD_ERRORS = 1.96  # above one half from which on an AUC is more than chance
 
 
 def declared(data: dict, row: str, dataset: str) -> str:
@@ -137,20 +137,20 @@ def at_chance(lines: pd.DataFrame, metric: str) -> str:
     if lines.dataset.iloc[0] == NOTEBOOKS["pretrain"]:
         return _at_chance_on_its_own_task(lines)
     levels = [chance(line, metric) for line in lines.itertuples()]
-    column = columns(lines.record.iloc[0]).get(metric)
+    column = registry.columns(kind(lines.record.iloc[0])).get(metric)
     tables = [per_question(line) for line in lines.itertuples()] if column and None not in levels else []
     if not tables or any(column not in table for table in tables):
         return ""
     values = pd.concat([table[column] for table in tables], axis=1).mean(axis=1)
     values = values.dropna() if metric in PER_CONTEXT else values
     level = sum(levels) / len(levels)
-    return "" if _above(tuple(values), level) else f"{NAMES[metric]} is not above chance, {100 * level:.1f}"
+    above = bootstrap(tuple(values), (level,) * len(values)).sign > 0
+    return "" if above else f"{NAMES[metric]} is not above chance, {100 * level:.1f}"
 
 
-@cache
-def _above(values: tuple[float, ...], level: float) -> bool:
-    """Whether the 95 % interval of the mean over the questions lies above a level; cached for the cells of a page."""
-    return significance.paired_bootstrap(values, [level] * len(values)).sign > 0
+@lru_cache(maxsize=10_000)  # a page after the other asks for the same differences
+def bootstrap(ours: tuple, theirs: tuple, draws: int = 10_000) -> significance.Comparison:
+    return significance.paired_bootstrap(ours, theirs, draws=draws)
 
 
 def chance(line, metric: str) -> float | None:
@@ -176,7 +176,7 @@ def _at_chance_on_its_own_task(lines: pd.DataFrame) -> str:
         if settings.get("objective") == "mspp":
             examples *= settings["positives"] + settings["negatives"]
         error = ((examples + 1) / (12 * examples**2 * majority * (1 - majority))) ** 0.5
-        if own["auc"] > 0.5 + LEVEL * error:
+        if own["auc"] > 0.5 + STANDARD_ERRORS * error:
             return ""
     meant = ", as labels that were shuffled intend" * (line.record["settings"].get("labels") == "shuffled")
     return f"at chance on its own task{meant}, AUC {100 * figures(line)['auc']:.1f}"

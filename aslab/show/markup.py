@@ -142,6 +142,11 @@ def probability(p_value: float) -> str:
     return f"p = {p_value:.3f}" if p_value >= 0.001 else "p < 0.001"
 
 
+def gain(pair) -> str:
+    """The difference of a Comparison of values from 0 to 1 in points: `+4.6`; – for None."""
+    return f"{100 * pair.difference:+.1f}" if pair else "–"
+
+
 def points(pair) -> str:
     """A Comparison of values from 0 to 1: `+4.6 [+1.6, +7.6]` in points."""
     ends = (100 * value for value in (pair.difference, *pair.interval)) if pair else ()

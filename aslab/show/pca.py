@@ -165,9 +165,7 @@ def farther_plot(coordinates: dict):
     panels = [name for name in PANELS if "away" in coordinates.get(name, ())]
     if not panels:
         return None
-    each = pd.DataFrame(
-        {PANELS[name] if len(panels) > 1 else "untrained": farther(coordinates, name) for name in panels}
-    )
+    each = pd.DataFrame({PANELS[key] if len(panels) > 1 else "untrained": farther(coordinates, key) for key in panels})
     nearer = ", ".join(f"{(values > 0).sum()} of {values.count()} {name}" for name, values in each.items())
     title = f"Questions nearer to their right candidates: {nearer}"
     figure = Picture(f"{title}.", figsize=(8.4, 2.6))

@@ -50,9 +50,7 @@ def load_tokenizer(name: str | Path) -> "PreTrainedTokenizerFast":
     try:
         tokenizer(["Is it one?"], add_special_tokens=False)
     except Exception as error:  # a wrong value in tokenizer_config.json shows only when it is used
-        raise ValueError(
-            f"{name}: this tokenizer cannot be used: {type(error).__name__}: {str(error)[:200]}"
-        ) from error
+        raise ValueError(f"{name}: its tokenizer cannot be used: {type(error).__name__}: {str(error)[:200]}") from error
     if tokenizer.pad_token_id is None:
         raise ValueError(f"{name}: this tokenizer has no pad_token, which shorter texts of a batch are filled up with")
     return tokenizer
@@ -100,10 +98,8 @@ def tokenizer_for(
         return load_tokenizer(model)
     if (Path(source) / "corpus.json").is_file():  # an index has its own
         return load_tokenizer(Path(source) / "tokenizer")
-    identity = json.dumps(
-        [sources.fingerprint_of_source(source), {name: value for name, value in form.items() if value}]
-    )
-    saved = Path(folder) / f"tokenizer_{hashlib.sha256(identity.encode()).hexdigest()[:12]}"
+    key = json.dumps([sources.fingerprint_of_source(source), {name: value for name, value in form.items() if value}])
+    saved = Path(folder) / f"tokenizer_{hashlib.sha256(key.encode()).hexdigest()[:12]}"
     saved.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(saved.with_name(f".{saved.name}.lock")):  # runs that start together train it once
         if not saved.is_dir():

@@ -8,11 +8,12 @@ import pyarrow as pa
 
 from .. import plugins
 from ..io import disk, files, hub
+from ..io.spelling import require_one_of
 from . import document_order, own_answers, table_files, tables
 from .data_sets import ANSWERS, SPLITS
 from .own_answers import ALL_RIGHT
 from .questions import Candidate, Question, Split, grouped
-from .splits import fingerprint, limits_of, require_one_of
+from .splits import fingerprint, limits_of
 
 __all__ = ["ALL_RIGHT", "SPLITS", "Candidate", "Question", "Split", "fingerprint_of_answers", "load_answers"]
 

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import regex
 
-from .splits import require_one_of
+from ..io.spelling import require_one_of
 
 if TYPE_CHECKING:
     from .questions import Split
@@ -47,9 +47,7 @@ def baseline_scores(split: "Split", baseline: str) -> pd.DataFrame:
     elif split.ordered:
         scores = np.repeat(split.starts, split.stops - split.starts) - split.rows()
     else:
-        raise ValueError(
-            f"{split.name}: the rows of a question are not in document order, so their order is no baseline"
-        )
+        raise ValueError(f"{split.name}: rows of a question are not in document order, so their order is no baseline")
     return frame.assign(score=np.asarray(scores, np.float32))
 
 

@@ -55,9 +55,7 @@ def an_answer_each(questions: Iterable[LongQuestion]) -> list[LongQuestion]:
 
     Paper: evidence_contrast, section 4.1, which replicates them.
     """
-    return [
-        replace(question, answers=(answer,)) for question in questions for answer in dict.fromkeys(question.answers)
-    ]
+    return [replace(question, answers=(gold,)) for question in questions for gold in dict.fromkeys(question.answers)]
 
 
 def question_types(name, splits: dict[str, LongQuestions]) -> tuple[str, ...]:
@@ -125,10 +123,10 @@ def _published(name: str, split: str) -> LongQuestions:
 def parquet_rows(content, columns: Iterable[str]) -> Iterator[tuple[str, dict]]:
     """(location, row) of all rows of some (name, pyarrow.Table). Raises: ValueError naming a table that lacks a column."""
     for where, table in content:
-        if missing := [column for column in columns if column not in table.column_names]:
-            came = ", ".join(table.column_names)
+        if absent := [column for column in columns if column not in table.column_names]:
+            got = ", ".join(table.column_names)
             raise ValueError(
-                f"{where}: expected the columns {', '.join(columns)}, lacks {', '.join(missing)}; got {came}"
+                f"{where}: expected the columns {', '.join(columns)}, lacks {', '.join(absent)}; got {got}"
             )
         batches = table.select(list(columns)).to_batches(max_chunksize=256)
         rows = tqdm(files.rows(batches, Path(where)), desc=f"reading {where}", total=len(table), delay=5, leave=False)

@@ -116,7 +116,6 @@ def _answer(answer, passages: tuple[Passage, ...], location: str) -> Answer:
         require(is_sentence, where, f"[passage, sentence], a sentence of the {len(passages)} passages", pair)
         require((passage, sentence) not in pairs, where, "distinct evidence", pair)
         pairs.append((passage, sentence))
-    require(
-        kind != "unanswerable" or not pairs, location, "no evidence for an unanswerable question", answer["evidence"]
-    )
+    fits = kind != "unanswerable" or not pairs
+    require(fits, location, "no evidence for an unanswerable question", answer["evidence"])
     return Answer(plain(text), kind, frozenset(pairs))

@@ -9,7 +9,7 @@ import numpy as np
 
 from .. import plugins
 from ..draws import text_hash
-from ..io import files, hub, spelling
+from ..io import files, hub
 from .data_sets import SPLITS
 
 __all__ = ["SPLITS", "Examples"]
@@ -117,11 +117,6 @@ def limits_of(limit: int | None, train_limit: int | None, test_limit: int | None
         require_limit(value, unit, name)
     own = {"train": train_limit, "dev": test_limit, "test": test_limit}
     return {split: limit if value is None else value for split, value in own.items()}
-
-
-def require_one_of(what: str, value, known: Iterable[str]) -> None:
-    if value not in known:
-        raise ValueError(f"unknown {what} {value!r}{spelling.nearest(value, known) or '.'} Known: {', '.join(known)}")
 
 
 def file_of_split(folder: Path, split: str, forms: Iterable[str], optional=False, hint="") -> Path | None:

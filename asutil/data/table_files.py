@@ -49,8 +49,14 @@ def read(path: Path) -> tuple[pa.Table, np.ndarray]:
         )
     if path.stat().st_size == 0:
         raise ValueError(f"{path} is empty")
-    readers = {".tsv": _tsv, ".csv": _csv, ".jsonl": _jsonl, ".json": _json, ".parquet": _parquet}
-    return readers[ending.removesuffix(".gz")](path)
+    if ending == ".parquet":
+        table = files.table(path)
+        return table, np.arange(len(table)) + 1
+    if ending == ".json":
+        return _objects(path, enumerate(files.published_json(path, list, "objects (one object a line is .jsonl)"), 1))
+    if ".jsonl" in ending:
+        return _objects(path, ((row, line) for row, line in enumerate(_lines(path), 1) if line.strip()))
+    return _tsv(path) if ".tsv" in ending else _csv(path)
 
 
 def _advice(path: Path) -> str:
@@ -66,24 +72,17 @@ def _lines(path: Path) -> Iterator[str]:
     try:
         with unpacked(path, "rb") as stream:
             for row, line in enumerate(stream, 1):
-                data = line.removeprefix(b"\xef\xbb\xbf") if row == 1 else line
-                wrong = data.find(b"\0")
+                raw = line.removeprefix(b"\xef\xbb\xbf") if row == 1 else line
+                wrong = raw.find(b"\0")
                 try:
-                    text = data.decode("utf-8")
+                    text = raw.decode("utf-8")
                 except UnicodeDecodeError as error:
                     wrong = error.start
                 if wrong >= 0:
-                    raise ValueError(
-                        f"{path}, row {row}: expected UTF-8 text without NUL, got the byte 0x{data[wrong]:02x}"
-                    )
+                    raise ValueError(f"{path}, row {row}: expected UTF-8 text without NUL, got byte 0x{raw[wrong]:02x}")
                 yield text
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise ValueError(f"{path}: expected a file that gzip can unpack, {error}") from None
-
-
-def _parquet(path: Path) -> tuple[pa.Table, np.ndarray]:
-    table = files.table(path)
-    return table, np.arange(len(table)) + 1
 
 
 # ------------------------------------------------------------------ fields between tabs or commas
@@ -182,14 +181,6 @@ def _columns(path: Path, records: list[list[str]]) -> tuple[pa.Table, np.ndarray
 
 
 # ------------------------------------------------------------------ JSON
-
-
-def _jsonl(path: Path) -> tuple[pa.Table, np.ndarray]:
-    return _objects(path, ((row, line) for row, line in enumerate(_lines(path), 1) if line.strip()))
-
-
-def _json(path: Path) -> tuple[pa.Table, np.ndarray]:
-    return _objects(path, enumerate(files.published_json(path, list, "objects (one object a line is .jsonl)"), 1))
 
 
 def _objects(path: Path, numbered: Iterable[tuple[int, object]]) -> tuple[pa.Table, np.ndarray]:

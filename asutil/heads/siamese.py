@@ -13,8 +13,6 @@ class Siamese(nn.Module):
     z = w [u ; v ; |u - v|] + b
     Paper: asbert, section 3.1 and figure 1 (a).
     Shapes: questions u, candidates v (B, H) -> logits (B,)
-    Args:
-        classes: 2, which one logit tells apart.
     Deviation: D-82, the paper leaves the pooling of the two vectors open.
 
     Example:
@@ -22,10 +20,8 @@ class Siamese(nn.Module):
         torch.Size([3])
     """
 
-    def __init__(self, hidden_size: int, classes: int = 2):
+    def __init__(self, hidden_size: int):
         super().__init__()
-        if classes != 2:
-            raise ValueError(f"classes: one logit tells 2 classes apart, got {classes}")
         self.linear = nn.Linear(3 * hidden_size, 1)
         nn.init.normal_(self.linear.weight, std=0.02)
         nn.init.zeros_(self.linear.bias)

@@ -6,6 +6,7 @@ from functools import lru_cache
 import numpy as np
 
 from ..draws import keyed, permuted
+from ..io.spelling import require_one_of
 from .cut import cut
 from .masking import SHARE, mask
 from .pairs import IGNORED, Pairs, join_spans
@@ -63,8 +64,7 @@ def optimiser_batch(micro: list[dict], examples: int, tokens: int, masked: int =
 
 def laid_out(layout: str | None, ragged: Ragged, labels, pad, micro_tokens, masked=None, members=None) -> list[dict]:
     """The micro-batches of one optimiser batch: "ordered" by length and padded (the default), or "packed" without padding."""
-    if layout not in (None, "ordered", "packed"):
-        raise ValueError(f'layout: "ordered" or "packed" expected, got {layout!r}')
+    require_one_of("layout", "ordered" if layout is None else layout, ("ordered", "packed"))
     if layout == "packed":
         from .packing import packed
 

@@ -57,10 +57,8 @@ class Groups:
     def _hashes(self) -> np.ndarray:
         """A 64-bit hash of the tokens of each candidate's text."""
         starts, lengths = self._pairs.answers()
-        blocks = [
-            self._hashed(starts[at : at + BLOCK], lengths[at : at + BLOCK]) for at in range(0, len(starts), BLOCK)
-        ]
-        return np.concatenate([np.zeros(0, np.uint64), *blocks])
+        parts = [self._hashed(starts[at : at + BLOCK], lengths[at : at + BLOCK]) for at in range(0, len(starts), BLOCK)]
+        return np.concatenate([np.zeros(0, np.uint64), *parts])
 
     def _hashed(self, starts, lengths) -> np.ndarray:
         ends = lengths.cumsum()

@@ -155,9 +155,8 @@ def attention(
 
 def _has_flash(query) -> bool:
     size = query.shape[-1]
-    return (
-        query.device.type == "cuda" and query.dtype in (torch.float16, torch.bfloat16) and size % 8 == 0 and size <= 256
-    )
+    is_half = query.dtype in (torch.float16, torch.bfloat16)
+    return query.device.type == "cuda" and is_half and size % 8 == 0 and size <= 256
 
 
 def _flash(query, key, value, cu_seq_lens, longest, dropout, scaling, reach):
@@ -188,9 +187,7 @@ def _by_block(query, key, value, cu_seq_lens, longest, dropout, scaling, reach):
     Shapes: (N, heads, D) -> (N, heads, D), by way of (B, heads, length, D)
     """
     blocks = _blocks(cu_seq_lens, reach)
-    parts = [
-        _Rows.apply(states, blocks.tokens, blocks.places, None).split(blocks.sizes) for states in (query, key, value)
-    ]
+    parts = [_Rows.apply(each, blocks.tokens, blocks.places, None).split(blocks.sizes) for each in (query, key, value)]
     attended = []
     for (length, count), hidden, *rows in zip(blocks.runs, blocks.hidden, *parts):
         rows = [part.unflatten(0, (count, length)).transpose(1, 2) for part in rows]
@@ -264,10 +261,6 @@ class _Rows(Function):
         return rows if context.real is None else rows.mul_(context.real), None, None, None
 
 
-def _no_mask(*_, **__):
-    """cu_seq_lens takes the place of a mask."""
-
-
 @cache
 def _register() -> None:
     """Make `attention` known to transformers, which whoever has a backbone has imported."""
@@ -275,4 +268,4 @@ def _register() -> None:
     from transformers.masking_utils import AttentionMaskInterface
 
     AttentionInterface.register(NAME, attention)
-    AttentionMaskInterface.register(NAME, _no_mask)
+    AttentionMaskInterface.register(NAME, lambda *_, **__: None)  # cu_seq_lens takes the place of a mask

@@ -124,10 +124,8 @@ def _rename(part: Path, folder: Path, former: Path) -> None:
 
 def _exchanged(first: Path, second: Path) -> bool:
     """Let two folders have each other's name, at once; False where the system or the file system cannot."""
-    rename = getattr(ctypes.CDLL(None), "renameat2", None)
-    return (
-        rename is not None and rename(AT_FDCWD, os.fsencode(first), AT_FDCWD, os.fsencode(second), RENAME_EXCHANGE) == 0
-    )
+    swap = getattr(ctypes.CDLL(None), "renameat2", None)
+    return swap is not None and swap(AT_FDCWD, os.fsencode(first), AT_FDCWD, os.fsencode(second), RENAME_EXCHANGE) == 0
 
 
 def _put_back(former: Path, folder: Path) -> None:
@@ -272,9 +270,7 @@ def check_all(folder: Path, sums: dict[str, str], listed_in: str, advice: str = 
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
         name = path.relative_to(folder)
         if name.as_posix() not in (*sums, listed_in, CARD) and not any(part.startswith(".") for part in name.parts):
-            raise ValueError(
-                f"{folder / name} is not in the list of {listed_in}: move it out of {folder.name}/{advice}"
-            )
+            raise ValueError(f"{folder / name} is not in the list of {listed_in}: move it from {folder.name}/{advice}")
 
 
 def check_made(path: Path) -> None:

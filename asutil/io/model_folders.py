@@ -16,7 +16,7 @@ OTHER_FORMS = {
     "msgpack": "weights in the form of Flax",
 }
 TOKENIZERS = ("tokenizer.json", "vocab.*", "*.model")  # files that a tokenizer can be made of
-SHOWN = 6  # files that a message names
+MOST = 6  # files that a message names
 
 
 def what_it_is(folder: Path) -> str:
@@ -31,10 +31,9 @@ def what_it_is(folder: Path) -> str:
     names = sorted(file.name for file in folder.iterdir())
     if names and all("token" in name or name.startswith(("vocab", "merges")) for name in names):
         return "a tokenizer without a model: give a folder with config.json and model.safetensors"
-    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return (
-        f"no model: config.json and model.safetensors expected, it holds {', '.join(names[:SHOWN]) or 'nothing'}{more}"
-    )
+    more = f" and {len(names) - MOST} more" if len(names) > MOST else ""
+    files = ", ".join(names[:MOST]) or "nothing"
+    return f"no model: config.json and model.safetensors expected, it holds {files}{more}"
 
 
 def refuse_odd(path: str | Path, name: str | Path) -> None:

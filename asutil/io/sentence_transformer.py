@@ -67,9 +67,7 @@ def open_as(kind: type, path: Path, name, **options):
         options = {"config": module.model.config, "device_map": {"": "meta"}}
         whole, fresh = checkpoints.with_head(type(module.model), path / place["path"], name, **options)
         if fresh and module.transformer_task != "feature-extraction":  # else it may be a pooler, which is not used
-            raise ValueError(
-                f"{name}: its weights lack the head of a {type(whole).__name__}: a trained head is expected"
-            )
+            raise ValueError(f"{name}: weights lack the head of a {type(whole).__name__}: a trained head is expected")
     return model
 
 
@@ -80,10 +78,8 @@ def modules_of(path: Path, name) -> list[dict[str, str]]:
     """
     location = f"{path.name}/{MODULES}"
     modules = files.parsed((path / MODULES).read_text(encoding="utf-8"), location)
-    named = lambda module: (
-        isinstance(module, dict) and all(isinstance(module.get(key), str) for key in ("type", "path"))
-    )
-    if not isinstance(modules, list) or not all(map(named, modules)):
+    fits = lambda entry: isinstance(entry, dict) and all(isinstance(entry.get(key), str) for key in ("type", "path"))
+    if not isinstance(modules, list) or not all(map(fits, modules)):
         raise ValueError(f"{name}: {location}: a list of modules with type and path expected, got {str(modules)[:80]}")
     for module in modules:
         if not module["type"].startswith(LIBRARY):

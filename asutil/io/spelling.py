@@ -9,9 +9,9 @@ def printable(text: str) -> str:
 
 
 def require_one_of(name: str, value, choices) -> None:
-    """Raises: ValueError for a value that is none of the choices."""
+    """Raises: ValueError for a value that is none of the choices, with the nearest of them."""
     if value not in choices:
-        raise ValueError(f"{name}: one of {', '.join(choices)} expected, got {value!r}")
+        raise ValueError(f"{name}: one of {', '.join(choices)} expected, got {value!r}{nearest(value, choices)}")
 
 
 def nearest(word: str, known, cutoff: float = 0.6) -> str:

@@ -22,8 +22,6 @@ TYPES = {kind: kind for kind in ("extractive", "abstractive")}
 TYPES |= {"yes": "boolean", "no": "boolean", "unanswerable": "none"}
 # QASPER: answers that the kind alone defines
 FIXED_TEXTS = {"yes": "Yes", "no": "No", "unanswerable": "Unanswerable"}
-# QASPER: evidence with these words is a table or a figure
-FLOAT = "FLOAT SELECTED"
 HOTPOTQA = tuple(f"{part}{name}" for part in ("", "sp_", "joint_") for name in ("em", "f1", "prec", "recall"))
 
 
@@ -156,7 +154,7 @@ def hotpotqa(predictions: dict, golds: dict) -> Measured:
     return Measured(_means(table, HOTPOTQA), counts, table)
 
 
-def qasper(predictions: dict, golds: dict, text_evidence_only: bool = False) -> Measured:
+def qasper(predictions: dict, golds: dict) -> Measured:
     """QASPER's official Answer F1 and Evidence F1, each by the reference that fits it best.
 
     answer F1_q = max_r token_f1(prediction, r),  evidence F1_q = max_r paragraph_f1(prediction, r)
@@ -166,7 +164,6 @@ def qasper(predictions: dict, golds: dict, text_evidence_only: bool = False) -> 
         golds: question id -> references, one per annotator: (text, kind, collection of evidence), kind one of TYPES.
             Several extractive spans are one text, joined by ", ". The text of yes, no and unanswerable is ignored, and
             so is the evidence of unanswerable.
-        text_evidence_only: drop evidence of references that is text with the words FLOAT SELECTED, a table or a figure.
     Returns: a Measured; `means`: answer_f1, evidence_f1, and answer_f1_TYPE for the official types extractive,
         abstractive, boolean and none: a question has the type of the reference with the best answer F1, the first of
         equals, and no type where its prediction is missing; 0 for a type without questions. `counts`: questions,
@@ -186,7 +183,7 @@ def qasper(predictions: dict, golds: dict, text_evidence_only: bool = False) -> 
     _require_questions(golds)
     rows = []
     for question, references in golds.items():
-        references = _references(question, references, text_evidence_only)
+        references = _references(question, references)
         if question not in predictions:
             rows.append((question, 0.0, 0.0, None))
             continue
@@ -210,7 +207,7 @@ def _require_questions(golds: dict) -> None:
         raise ValueError("golds: at least one question expected, got none")
 
 
-def _references(question, references, text_evidence_only: bool) -> list[tuple]:
+def _references(question, references) -> list[tuple]:
     """(text, official type, evidence) of every reference."""
     if not references:
         raise ValueError(f"question {question!r}: at least one reference expected, got none")
@@ -219,8 +216,6 @@ def _references(question, references, text_evidence_only: bool) -> list[tuple]:
         if kind not in TYPES:
             raise ValueError(f"question {question!r}: kind is one of {', '.join(TYPES)}; got {kind!r}")
         evidence = [] if kind == "unanswerable" else _units(question, evidence)
-        if text_evidence_only:
-            evidence = [unit for unit in evidence if not (isinstance(unit, str) and FLOAT in unit)]
         checked.append((_text(question, FIXED_TEXTS.get(kind, text)), TYPES[kind], evidence))
     return checked
 

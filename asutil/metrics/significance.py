@@ -133,14 +133,14 @@ def _kept(questions: int, draws: int, seed: int) -> tuple[np.ndarray, ...]:
     return tuple(_drawn(questions, draws, seed))
 
 
-def mean_interval(values, draws: int = 10_000, seed: int = 0) -> tuple[float, float]:
+def mean_interval(values, draws: int = 10_000) -> tuple[float, float]:
     """The 95 % interval of a system's mean over questions: of its `paired_bootstrap` against 0.
 
     Example:
         >>> mean_interval([1, 0, 1, 1], draws=999)
         (0.25, 1.0)
     """
-    return paired_bootstrap(values, np.zeros(len(values)), draws, seed).interval
+    return paired_bootstrap(values, np.zeros(len(values)), draws).interval
 
 
 def _differences(ours, baseline, draws: int) -> np.ndarray:

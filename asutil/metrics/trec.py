@@ -75,25 +75,23 @@ def _columns(path: str | Path, names: tuple[str, ...], number: str) -> pd.DataFr
     path, rows, seen = Path(path), [], set()
     opened = gzip.open if path.suffix == ".gz" else open
     with opened(path, "rt", encoding="utf-8-sig", errors="replace") as lines:
-        for place, line in enumerate(lines, 1):
+        for at, line in enumerate(lines, 1):
             cells = line.split()
             if not cells:
                 continue
             if len(cells) < len(names) or (len(cells) > len(names) and names[-1] != "tag"):
-                raise ValueError(f"{path.name}, line {place}: expected {' '.join(names)}, got {line.strip()[:80]!r}")
+                raise ValueError(f"{path.name}, line {at}: expected {' '.join(names)}, got {line.strip()[:80]!r}")
             row = dict(zip(names, cells))
             try:
                 row[number] = float(row[number])
             except ValueError:
-                raise ValueError(f"{path.name}, line {place}: {number} is a number, got {row[number]!r}") from None
+                raise ValueError(f"{path.name}, line {at}: {number} is a number, got {row[number]!r}") from None
             if number == "label" and row[number] % 1:
-                raise ValueError(f"{path.name}, line {place}: a relevance is a whole number, got {row[number]:g}")
+                raise ValueError(f"{path.name}, line {at}: a relevance is a whole number, got {row[number]:g}")
             if not np.isfinite(row[number]):
-                raise ValueError(f"{path.name}, line {place}: {number} is a finite number, got {row[number]}")
+                raise ValueError(f"{path.name}, line {at}: {number} is a finite number, got {row[number]}")
             if (key := (row["question_id"], row["candidate_id"])) in seen:
-                raise ValueError(
-                    f"{path.name}, line {place}: candidate {key[1]!r} appears twice in question {key[0]!r}"
-                )
+                raise ValueError(f"{path.name}, line {at}: candidate {key[1]!r} appears twice in question {key[0]!r}")
             seen.add(key)
             rows.append(row)
     if not rows:

@@ -167,9 +167,7 @@ def load_heads(
     if generator and (not Path(source).is_dir() or (Path(source) / "tokenizer.json").is_file()):
         theirs = checkpoints.from_pretrained(AutoTokenizer, source, generator)
         if theirs.get_vocab() != tokenizer.get_vocab():
-            raise ValueError(
-                f"generator {generator} has another vocabulary than {name}: its tokens would be other words"
-            )
+            raise ValueError(f"generator {generator} has another vocabulary than {name}: its tokens are other words")
     if own_folder.is_dir():
         generator_name, generator_path = f"{generator or name}/{GENERATOR}", str(own_folder)
     elif generator:

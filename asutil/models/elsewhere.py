@@ -51,9 +51,7 @@ def load(encoder: str, model: str | Path, max_tokens: int = 128, cache: str | Pa
         "use": lambda: UniversalSentenceEncoder(model),
         "sentence_transformer": lambda: SentenceTransformerEncoder(model, max_tokens),
     }
-    if encoder not in kinds:
-        expected = f"one of {', '.join(kinds)} expected"
-        raise ValueError(f"encoder: {expected}, got {encoder!r}{spelling.nearest(encoder, kinds)}")
+    spelling.require_one_of("encoder", encoder, kinds)
     return kinds[encoder]()
 
 
@@ -90,9 +88,8 @@ class InferSent:
 
     @property
     def identity(self) -> str:
-        return checkpoints.fingerprint_of_weights(
-            ["infersent", self.words.identity, self.marks, self.max_tokens], self.lstm
-        )
+        settings = ["infersent", self.words.identity, self.marks, self.max_tokens]
+        return checkpoints.fingerprint_of_weights(settings, self.lstm)
 
     def rows(self, text: str) -> list[int]:
         """The rows of the word vectors that are read for a text, those of its marks included."""
@@ -188,9 +185,8 @@ class UniversalSentenceEncoder:
 
     @property
     def identity(self) -> str:
-        return checkpoints.fingerprint_of_weights(
-            ["use", "multilingual v3", USE_PACKAGE, importlib.metadata.version(USE_PACKAGE)]
-        )
+        version = importlib.metadata.version(USE_PACKAGE)
+        return checkpoints.fingerprint_of_weights(["use", "multilingual v3", USE_PACKAGE, version])
 
     def encode(self, texts: list[str], progress: bool = False) -> np.ndarray:
         """The vectors of some texts, row by row. Shapes: N texts -> (N, 512) float32"""
@@ -204,9 +200,7 @@ class UniversalSentenceEncoder:
 def require_prompts(prompts: dict[str, str]) -> None:
     """Raises: ValueError for anything but texts for `query` and `document`."""
     if not isinstance(prompts, dict) or not prompts.keys() <= {"query", "document"}:
-        raise ValueError(
-            f'prompts: {{"query": text, "document": text}}, or one of the two, expected, got {prompts!r:.80}'
-        )
+        raise ValueError(f'prompts: {{"query": text, "document": text}}, or one of them, expected, got {prompts!r:.80}')
     for role, text in prompts.items():
         if not isinstance(text, str):
             raise ValueError(f"prompts: a text for {role} expected, got {text!r:.80}")

@@ -276,15 +276,8 @@ def load(name: str | Path, device: str | None = None) -> Embedder:
     Raises: ValueError for a model that was not trained as one.
     """
     path = checkpoints.source(name)
-    embedding = saved_settings(path)
+    embedding = settings.saved(path, Embedding)
     if embedding is None:
-        raise ValueError(
-            f"{name} was not trained to embed (its config.json has no `embedding`): notebooks/embed.ipynb does that"
-        )
+        raise ValueError(f"{name} was not trained to embed (no `embedding` in config.json): see notebooks/embed.ipynb")
     model = start_from(name, tokenizers.load_tokenizer(name), embedding)
     return model.to(device or scoring.device()).eval()
-
-
-def saved_settings(path: str | Path) -> Embedding | None:
-    """The settings of the embedder in a folder; None for a model of another kind, or one on the hub."""
-    return settings.saved(path, Embedding)

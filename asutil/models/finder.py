@@ -49,10 +49,8 @@ class Contrast:
     def __post_init__(self):
         spelling.require_one_of("projection", self.projection, SIMILARITIES)
         if self.similarity not in SIMILARITIES[self.projection]:
-            choices = " or ".join(SIMILARITIES[self.projection])
-            raise ValueError(
-                f"similarity: {choices} expected with projection={self.projection}, got {self.similarity!r}"
-            )
+            names = " or ".join(SIMILARITIES[self.projection])
+            raise ValueError(f"similarity: {names} expected with projection={self.projection}, got {self.similarity!r}")
         if not 0 <= self.loss_weight <= 1:
             raise ValueError(f"loss_weight: 0 to 1 expected, got {self.loss_weight}")
         if self.similarity != "projected" and self.projection_size is not None:
@@ -114,9 +112,7 @@ class EvidenceFinder(nn.Module):
         self.backbone, self.tokenizer, self.finding = backbone, tokenizer, finding
         settings.keep(backbone.config, finding)
         if not self.learns_type and not self.generates:
-            raise ValueError(
-                "type_loss: only a model with a decoder can do without, whose answers need no type; got false"
-            )
+            raise ValueError("type_loss: only a model with a decoder can do without: its text needs no type; got false")
         size, contrast = backbone.config.hidden_size, finding.contrast
         self.evidence = nn.Linear(size, 1)
         self.kind = nn.Linear(size, len(finding.kinds))
@@ -151,12 +147,10 @@ class EvidenceFinder(nn.Module):
 
     def check_answers(self, contexts) -> None:
         """Raises: ValueError naming the first question whose answer has more tokens than the decoder, if there is one, can write."""
-        longest = self.generates and getattr(self.backbone.config, "max_decoder_position_embeddings", None)
-        for question in contexts.questions if longest else ():
-            if (tokens := len(self.tokenizer(question.answers[0].text)["input_ids"])) > longest:
-                raise ValueError(
-                    f"question {question.id!r}: an answer of at most {longest} tokens expected, got {tokens}"
-                )
+        most = self.generates and getattr(self.backbone.config, "max_decoder_position_embeddings", None)
+        for question in contexts.questions if most else ():
+            if (tokens := len(self.tokenizer(question.answers[0].text)["input_ids"])) > most:
+                raise ValueError(f"question {question.id!r}: an answer of at most {most} tokens expected, got {tokens}")
 
     def forward(self, batch: dict) -> dict:
         """The vectors questions (B, H), sentences (B, N, H); the logits evidence (B, N), kind (B, Q), span (B, T, 2) or text (B, A, V)."""

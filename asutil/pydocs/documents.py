@@ -44,9 +44,7 @@ def read_docstrings(packages=PACKAGES, limit: int | None = None) -> Iterator[Doc
 @cache  # a plan of all rows asks some hundred times
 def fingerprint_of_docstrings(packages=PACKAGES) -> str:
     """A hash of the packages' names and installed versions (a local part such as `+cpu` changes no docstring)."""
-    versions = [
-        f"{package}=={metadata.version(DISTRIBUTION.get(package, package)).split('+')[0]}" for package in packages
-    ]
+    versions = [f"{name}=={metadata.version(DISTRIBUTION.get(name, name)).split('+')[0]}" for name in packages]
     return hashlib.sha256("\n".join(versions).encode()).hexdigest()
 
 

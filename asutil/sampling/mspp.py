@@ -68,6 +68,8 @@ class MultiSentenceSampler(BaseSampler):
         self.groups = len(self.anchors)
 
     def _input_length(self) -> int:
+        from ..inputs.pairs import slot_tokens_of
+
         self.positives = 1 if self.options.positives is None else self.options.positives
         self.max_sentences = 1 if self.options.max_sentences is None else self.options.max_sentences
         if self.options.lengths:
@@ -76,11 +78,7 @@ class MultiSentenceSampler(BaseSampler):
             raise ValueError(f"positives and max_sentences: at least 1, got {self.positives} and {self.max_sentences}")
         slots = 1 + self.positives + self.negatives
         length = slots * self.rule.max_tokens if self.options.max_tokens is None else self.options.max_tokens
-        self.slot_tokens, rest = divmod(length, slots)
-        if rest:
-            raise ValueError(
-                f"max_tokens: a multiple of the {slots} slots of s_0 and {slots - 1} candidates expected, got {length}"
-            )
+        self.slot_tokens = slot_tokens_of(length, slots, f"s_0 and {slots - 1} candidates")
         return length
 
     def _eligible(self) -> np.ndarray:

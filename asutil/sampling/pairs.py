@@ -81,10 +81,8 @@ class PairSampler(BaseSampler):
         With the chance c / C_i for a pair that C_i paragraphs can hold, c anchors are expected of each pair, and each of the C_i is as
         likely as the others to be one. A pair that no paragraph can hold is left out. Shapes: (P,) -> (L - 1,)
         """
-        holders = [
-            np.count_nonzero(self._can_hold(paragraphs, *need)) for need in zip(*self.rule.needs(*self.possible))
-        ]
-        chances = np.divide(1.0, holders, out=np.zeros(len(holders)), where=np.array(holders) > 0)
+        counts = [np.count_nonzero(self._can_hold(paragraphs, *need)) for need in zip(*self.rule.needs(*self.possible))]
+        chances = np.divide(1.0, counts, out=np.zeros(len(counts)), where=np.array(counts) > 0)
         total = max(chances.sum(), 1e-300)  # 0 where no pair can be held
         return (chances.cumsum()[:-1] / total * 2**32).astype(np.uint64)
 

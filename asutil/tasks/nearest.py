@@ -71,12 +71,7 @@ class Nearest(rank.BaseRanker):
         if self.by == "probability" and self.head is None:
             raise ValueError("rank_by: only a siamese network gives a probability; take distance, cosine or dot")
 
-    def require_contexts(self, contexts: list[tuple] | None) -> None:
-        if contexts is not None:
-            raise ValueError("this model embeds each text by itself: it takes no contexts")
-
     def _window(self, questions: list, bar) -> pd.DataFrame:
-        """A text is embedded once; if the encoder is asymmetric, once as a question and once as a candidate."""
         pairs = rank.pairs_of(questions)
         asymmetric = getattr(self.encoder, "asymmetric", False)
         row_of = {}  # text -> its row among the vectors

@@ -52,20 +52,20 @@ class BaseRanker(ABC):
         count = len(questions.rows()) if hasattr(questions, "rows") else None
         if isinstance(questions, list | tuple):
             count = sum(len(question.candidates) for question in questions)
-        identity, tables = folder and self._identity(), []
+        identity = self._identity() if folder else None
+        tables = []
         with tqdm(total=count, unit=" pairs", disable=not progress, dynamic_ncols=True) as bar:
             for number, window in enumerate(self._windows(questions)):
-                path = (
-                    folder
-                    and Path(folder) / f"window-{number:05d}-{_window_hash(identity, window, self.reads_contexts)}"
-                )
-                scores = _read_window(path) if path else None
-                if scores is not None:
-                    bar.update(len(scores))
-                else:
+                if not folder:
+                    tables.append(self._window(window, bar))
+                    continue
+                path = Path(folder) / f"window-{number:05d}-{_window_hash(identity, window, self.reads_contexts)}"
+                scores = _read_window(path)
+                if scores is None:
                     scores = self._window(window, bar)
-                    if path:
-                        _write_window(path, scores)
+                    _write_window(path, scores)
+                else:
+                    bar.update(len(scores))
                 tables.append(scores)
         if not tables:
             raise ValueError("expected questions with candidates to score, got none")
@@ -232,14 +232,12 @@ class Ranker(BaseRanker):
 
     def _identity(self) -> str:
         """A hash of weights, architecture, tokenizer, length and device."""
-        config = self.model.backbone.config.to_dict()
-        unrelated = ("_name_or_path", "transformers_version")
-        config = {name: value for name, value in config.items() if name not in unrelated}
-        device = next(self.model.parameters()).device
-        settings = [config, index.tokenizer_hash(self.model.tokenizer), self.max_tokens, device.type]
-        return io.checkpoints.fingerprint_of_weights(
-            settings, self.model.backbone, getattr(self.model, self.model.HEADS[0])
-        )
+        model = self.model
+        config = model.backbone.config.to_dict()
+        config = {key: config[key] for key in config if key not in ("_name_or_path", "transformers_version")}
+        device = next(model.parameters()).device
+        settings = [config, index.tokenizer_hash(model.tokenizer), self.max_tokens, device.type]
+        return io.checkpoints.fingerprint_of_weights(settings, model.backbone, getattr(model, model.HEADS[0]))
 
 
 # ------------------------------------------------------------------ many questions, window by window
@@ -261,21 +259,21 @@ def rows_of(pairs: list[tuple[Question, Candidate]]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["question_id", "candidate_id", "label"]).astype({"label": np.int8})
 
 
-def windows_of(questions: Iterable, candidates: int | None = None) -> Iterator[list]:
-    """Questions in windows of some `candidates`: enough to order by length, few enough for memory."""
+def windows_of(questions: Iterable) -> Iterator[list]:
+    """Questions in windows of some WINDOW candidates: enough to order by length, few enough for memory."""
     kind = Ordered if getattr(questions, "ordered", False) else list
     window, size = kind(), 0
     for question in questions:
         window.append(question)
         size += len(question.candidates)
-        if size >= (candidates or WINDOW):
+        if size >= WINDOW:
             yield window
             window, size = kind(), 0
     if size:
         yield window
 
 
-def _window_hash(identity: str | None, window: list, context: bool) -> str:
+def _window_hash(identity: str, window: list, context: bool) -> str:
     rows = [
         [q.id, q.text, [[c.id, c.text, int(c.label), *[c.before, c.after] * context] for c in q.candidates]]
         for q in window

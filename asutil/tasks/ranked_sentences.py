@@ -86,12 +86,10 @@ class Neighbours:
         """For each question numbers and scores of the `depth` best sentences, and the scores of its right candidates."""
         queries = encoded(self._encoder, [question.text for question in questions], "query")
         most = depth + max(len(question.own) for question in questions)
-        for question, vector, scores, numbers in zip(
-            questions, queries, *self._vectors.search(queries, most, self._by)
-        ):
+        for question, query, scores, numbers in zip(questions, queries, *self._vectors.search(queries, most, self._by)):
             others = np.flatnonzero(~np.isin(numbers, question.own))[:depth]
             right = self._vectors.vectors[question.right]
-            of_right = tasks.nearest.similarity(np.tile(vector, (len(right), 1)), right, self._by)
+            of_right = tasks.nearest.similarity(np.tile(query, (len(right), 1)), right, self._by)
             yield numbers[others], scores[others], of_right
 
 

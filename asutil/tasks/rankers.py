@@ -80,7 +80,7 @@ def _loaded(name, device, prompts) -> rank.BaseRanker:
     if name == "bm25":
         return Bm25()
     path, device = _path(name), device or scoring.device()
-    if models.embedder.saved_settings(path):
+    if models.settings.saved(path, models.embedder.Embedding):
         saved = io.checkpoints.saved_model(path)
         return tasks.nearest.Nearest(models.embedder.load(name, device), saved and saved.rank_by)
     folder = io.sentence_transformer.folder(name)
@@ -143,7 +143,7 @@ def _encoder(name, prompts):
     if name in WORDS:
         raise ValueError(f"{name} embeds no text: {EMBEDS} is expected")
     path = _path(name)
-    if models.embedder.saved_settings(path):
+    if models.settings.saved(path, models.embedder.Embedding):
         return models.embedder.load(name)
     saved = io.checkpoints.saved_model(path)
     if saved and saved.trained_by not in (None, "pretrain"):

@@ -78,12 +78,10 @@ class Vectors:
     @cached_property
     def lengths(self) -> np.ndarray:
         """|v| of every vector, (N,) float32. Raises: ValueError for one that is not finite."""
-        lengths = _lengths(self.vectors)
-        if not np.isfinite(lengths).all():
-            raise ValueError(
-                f"{self.folder / VECTORS} is damaged: vector {np.isfinite(lengths).argmin()} is not finite"
-            )
-        return lengths.astype(np.float32)
+        norms = _lengths(self.vectors)
+        if not np.isfinite(norms).all():
+            raise ValueError(f"{self.folder / VECTORS} is damaged: vector {np.isfinite(norms).argmin()} is not finite")
+        return norms.astype(np.float32)
 
     def search(
         self, questions: np.ndarray, k: int, by: str = "dot", block: int = 1 << 16

@@ -31,9 +31,7 @@ def read(path: str | Path, columns: tuple[str, ...]) -> Iterator[tuple[str | Non
     elif path.suffix in SUFFIXES:
         rows = sources.read_rows(path, columns[0])
     else:
-        raise ValueError(
-            f"{path}: expected a file that ends in {', '.join(SUFFIXES)}, got {path.suffix or 'no ending'}"
-        )
+        raise ValueError(f"{path}: expected a file that ends in {', '.join(SUFFIXES)}, got {path.suffix or 'nothing'}")
     for place, row in rows:
         column = next((column for column in ("line", *columns) if column in row), None)
         text = row.get(column)

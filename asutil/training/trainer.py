@@ -41,11 +41,6 @@ def step_seed(seed: int, step: int, micro: int = 0) -> int:
     return draws.text_hash(key)
 
 
-def unchanged(batch: dict) -> dict:
-    """What a loader does with an optimiser batch: nothing."""
-    return batch
-
-
 class StepTrainer:
     """The steps of a training, from the newest checkpoint on, which needs no random state: dropout is seeded by the step."""
 
@@ -81,7 +76,6 @@ class StepTrainer:
             self.batches,
             batch_size=None,
             sampler=range(self.step, self.steps),
-            collate_fn=unchanged,
             num_workers=2 if gpu else 0,
             pin_memory=gpu,
         )

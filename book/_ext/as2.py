@@ -10,18 +10,9 @@ import json
 import os
 import re
 from html import escape
+from importlib import import_module
 from pathlib import Path
 
-import as2_backbone  # noqa: F401, for what these register
-import as2_benchmarks  # noqa: F401
-import as2_contexts  # noqa: F401
-import as2_costs  # noqa: F401
-import as2_evidence  # noqa: F401
-import as2_figures  # noqa: F401
-import as2_joint  # noqa: F401
-import as2_results  # noqa: F401
-import as2_trust  # noqa: F401
-import as2_vectors  # noqa: F401
 from as2_api import Api, Name, Source, visit_source
 from as2_bootstrap import Bootstrap
 from as2_built import File
@@ -36,24 +27,16 @@ from as2_reorder import Reorder
 from as2_texts import with_texts
 from docutils import nodes
 from latex2mathml.converter import convert
-from pages import (  # noqa: F401
-    believed,
-    blind,
-    choices,
-    examples,
-    figure_claims,
-    findings,
-    first_stage,
-    in_corpus,
-    leaderboard,
-    mined,
-    miniature,
-    repeats,
-)
 
 from aslab.gallery import executed
 from aslab.rundir import read_record
 from asutil.io import hub
+
+# Modules that register what pages show.
+for name in "backbone benchmarks contexts costs evidence figures joint results trust vectors".split():
+    import_module(f"as2_{name}")
+for path in sorted((Path(__file__).parent / "pages").glob("[!_]*.py")):
+    import_module(f"pages.{path.stem}")
 
 DIRECTIVES = {"show": Show, "api": Api, "excerpt": Excerpt, "reorder": Reorder, "bootstrap": Bootstrap}
 ROLES = {"name": Name(), "src": File(), "figure": Figure(), "severity": Severity(), "accepted": Accepted()}
@@ -66,10 +49,8 @@ def sync() -> None:
     notebooks = {path.name: path.read_bytes() for path in (ROOT / "notebooks").glob("*.ipynb")}
     lessons = {path.name: path.read_bytes() for path in (ROOT / LESSONS).glob("*.ipynb")}
     notebook_of = {path.parent.name: path.with_name("notebook.ipynb") for path in run_files("")}
-    shown = {name: path for name, path in notebook_of.items() if path.is_file() and finished(path)}
-    runs = {
-        f"{name}.ipynb": encoded(run_page(json.loads(path.read_text("utf-8")), name)) for name, path in shown.items()
-    }
+    pages = {name: path for name, path in notebook_of.items() if path.is_file() and finished(path)}
+    runs = {f"{run}.ipynb": encoded(run_page(json.loads(path.read_text("utf-8")), run)) for run, path in pages.items()}
     gallery = {one.path.name: encoded(gallery_page(one)) for one in executed()}
     cards = {path.name: path.read_bytes() for path in card_files("")}
     copies = {"notebooks": notebooks, LESSONS: lessons, "runs": runs, "gallery": gallery, "data_cards": cards}

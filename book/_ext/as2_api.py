@@ -166,10 +166,9 @@ class Api(SphinxDirective):
         highlight = lambda text, language: highlighter.highlight_block(text, language)
         paths = modules_of(*self.arguments)
         packages = dict.fromkeys(dotted(path).rpartition(".")[0] for path in paths)
-        shown = {dotted(path) for path in paths}
-        body = [
-            _overview(name) for package in packages for name in exported(package) if name.rpartition(".")[0] in shown
-        ]
+        modules = {dotted(path) for path in paths}
+        names = [name for package in packages for name in exported(package)]
+        body = [_overview(name) for name in names if name.rpartition(".")[0] in modules]
         title = "What most programs need; the modules below have the rest."
         html = table(title, ["Import", "What it is"], body) if body else ""
         return [nodes.raw("", html, format="html"), *(module_section(path, highlight) for path in paths)]

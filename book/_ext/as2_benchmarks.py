@@ -4,7 +4,7 @@ import pandas as pd
 from as2_figures import drawn
 from pages import benchmarks, numbers, register, render, row, table
 
-from aslab.show import markup
+from aslab.show import markup, plots
 from aslab.show.markup import Html
 
 # Keys of a record that the overview shows.
@@ -225,7 +225,8 @@ AXES = {  # of benchmarks/growth.py: what grows, its name, and what is drawn ove
 def growth(result: dict) -> str:
     model = result["model"]
     caption = (
-        f"How time grows, each point in a process of its own, on {machine(result['machine'])}; text of "
+        "Time grows in proportion to the size (dashed). Each point was measured in a process of its own, on "
+        f"{machine(result['machine'])}; text of "
         f"{result['source']}, a model of {model['layers']} layers of {model['hidden']}, one thread a process. "
         f"Two processes train on {result['ratio']:.2f} times the tokens of one "
         f"({result['spread']['least']:.2f} to {result['spread']['most']:.2f} from round to round)."
@@ -234,16 +235,29 @@ def growth(result: dict) -> str:
 
 
 def growth_plot(result: dict):
-    """A panel for each of `AXES` that was measured, with a line of points, as a matplotlib Figure."""
-    from matplotlib.figure import Figure
+    """A panel for each of `AXES` with at least three points, as a matplotlib Figure.
 
-    measured = {name: axes for name, axes in AXES.items() if result.get(name)}
+    Sizes and times have logarithmic axes. A dashed line through the first time grows in proportion to the size.
+    """
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import LogLocator
+
+    measured = {name: axes for name, axes in AXES.items() if len(result.get(name, ())) > 2}
     figure = Figure(figsize=(8, 3 * -(-len(measured) // 2)), layout="constrained")
     panels = figure.subplots(-(-len(measured) // 2), 2, squeeze=False).flat
     for (name, (size, label, measure, unit)), axis in zip(measured.items(), panels):
         points = [(point[size], point[measure]) for point in result[name] if point[measure] is not None]
-        axis.plot(*zip(*points), color="black", marker="o")
-        axis.set(xlabel=label, ylabel=unit, ylim=(0, None), xlim=(0, None), xticks=[x for x, _ in points[-2:]])
+        sizes, figures = zip(*points)
+        axis.plot(sizes, figures, color=plots.BLUE, marker="o")
+        axis.set_xscale("log")
+        if measure.endswith("a_second"):
+            axis.set_ylim(0, None)
+        else:
+            axis.set_yscale("log")
+            axis.yaxis.set_major_locator(LogLocator(subs=(1, 3)))
+            axis.plot(sizes, [figures[0] * each / sizes[0] for each in sizes], color="grey", linestyle="--")
+        axis.minorticks_off()
+        axis.set(xlabel=label, ylabel=unit, xticks=sizes)
         axis.grid(alpha=0.3)
         axis.xaxis.set_major_formatter("{x:,.10g}")
         axis.yaxis.set_major_formatter("{x:,.10g}")

@@ -82,31 +82,27 @@ def panel(kind: str, paragraphs: list[list[str]], home: int) -> list[list[tuple[
     ]
 
 
-@register("context-overlap", empty="The two contexts: not run, no pre-training of this paper has measured them.")
-def overlap(paper: str) -> str:
-    """How often the contexts of DPC and DSLC are the same, from the records of the paper's pre-training runs."""
-    return overlap_table(records.records(paper))
-
-
-def overlap_table(runs) -> str:
-    """One line a corpus, splitter and budget of `aslab.records.records`; empty where none has the figures."""
+@register(
+    "context-overlap",
+    empty="The two contexts: not run, no pre-training of this paper has measured them.",
+    of_paper=True,
+)
+def overlap_table(data: dict, runs) -> str:
+    """How often the contexts of DPC and DSLC are the same, a line a corpus, splitter and budget; "" where no run has the figures."""
     lines = {}
     for run in runs.itertuples():
         if measured := run.record.get("figures", {}).get("context_overlap"):
             settings = run.record["settings"]
-            budget = run.budget + (f", {records.HERE}" if run.source == records.HERE else "")
+            budget = records.origin(run.budget, run.source)
             lines[str(settings.get("corpus")), str(settings.get("splitter")), budget] = measured
     body = []
     for (corpus, splitter, budget), measured in sorted(lines.items()):
         shares = [f"{measured[name]:.1%}" for name in ("identical", "overlap")]
         figures = [f"{measured['examples']:,}", f"{measured['paragraph_sentences']:.1f}", *shares]
         body.append(row(corpus, splitter, budget, *numbers(*figures)))
-    heads = ("Corpus", "Splitter", "Budget", "Examples", "Sentences a paragraph", "Same context")
-    return (
-        table("The two contexts for the same a and b.", (*heads, "Share of DPC's that DSLC's has"), body)
-        if body
-        else ""
-    )
+    heads = ["Corpus", "Splitter", "Budget", "Examples", "Sentences a paragraph", "Same context"]
+    heads.append("Share of DPC's that DSLC's has")
+    return table("The two contexts for the same a and b.", heads, body) if body else ""
 
 
 @register("context-parameters", "", files=["experiments/contextual_as2.yml"])

@@ -21,11 +21,6 @@ def show(name: str) -> str:
     return TABLES[name]()
 
 
-def measured(name: str) -> dict | None:
-    """A committed benchmark, None where it was not run."""
-    return benchmarks(name).get(name)
-
-
 def big(value: float) -> str:
     """Two or three significant digits, with a word for millions and more."""
     for size, word in ((1e12, "trillion"), (1e9, "billion"), (1e6, "million")):
@@ -50,7 +45,7 @@ def budgets() -> str:
     frame = costs.budgets().pivot(index="paper", columns="budget", values=["runs", "gpu_hours"])
     columns = [("runs", budget) for budget in rundir.BUDGETS] + [("gpu_hours", "gpu"), ("gpu_hours", "paper")]
     text = lambda value: "–" if value != value else f"{value:,.0f}"
-    body = [row(paper, *numbers(*map(text, frame.loc[paper].reindex(columns)))) for paper in papers.papers()]
+    body = [row(paper, *numbers(*map(text, frame.loc[paper].reindex(columns)))) for paper in papers.PAPERS]
     heads = ["", *(f"Runs: {budget}" for budget in rundir.BUDGETS), "GPU-hours: gpu", "GPU-hours: paper"]
     caption = (
         "Notebook runs of every row with every seed, tries of a search included; "
@@ -62,7 +57,7 @@ def budgets() -> str:
 def full() -> str:
     """Budget paper: steps, tokens and hours of each paper by notebook, and their sum."""
     body = []
-    for paper in papers.papers():
+    for paper in papers.PAPERS:
         by_notebook = costs.by_notebook(paper)
         body += [row(paper, notebook, *_full(line)) for notebook, line in by_notebook.iterrows()]
         body.append(row(f"{paper}, in all", "", *_full(by_notebook.sum()), kind="as2-from-baseline"))
@@ -92,16 +87,15 @@ def stated() -> str:
 
 def corpora() -> str:
     """The corpora's raw text as printed; tokens, size of the index and time to build it at the measured rates."""
-    index = measured("index")
+    index = benchmarks("index").get("index")
     if index is None:
         return table("The index benchmark was not run.", ["", "Raw text"], [])
     built, body = index["large_build"], []
     for name, raw in [*RAW_GB.items(), ("All four", sum(RAW_GB.values()))]:
         tokens = raw * 1e9 * built["tokens"] / built["characters"]
-        building = raw * 1e9 / built["characters_a_second"] / 3600
-        body.append(
-            row(name, *numbers(f"{raw} GB", big(tokens), size(tokens * built["bytes_a_token"]), hours(building)))
-        )
+        figures = [big(tokens), size(tokens * built["bytes_a_token"])]
+        figures.append(hours(raw * 1e9 / built["characters_a_second"] / 3600))
+        body.append(row(name, *numbers(f"{raw} GB", *figures)))
     caption = (
         f"Raw text as sentence_objectives prints it (appendix A.1), a byte a character. Measured on {big(built['tokens'])} tokens of "
         f"Wikipedia: {built['tokens'] / built['characters']:.2f} tokens a character, {built['bytes_a_token']:.1f} bytes a token, "
@@ -112,8 +106,8 @@ def corpora() -> str:
 
 def examples() -> str:
     """The hours that one core takes to draw all pre-training examples of budget paper, at the measured rates."""
-    sampling, body = measured("sampling"), []
-    jobs = [job for paper in papers.papers() for job in costs.planned(paper) if job.notebook == "pretrain"]
+    sampling, body = benchmarks("sampling").get("sampling"), []
+    jobs = [job for paper in papers.PAPERS for job in costs.planned(paper) if job.notebook == "pretrain"]
     each = [runs.settings(job.notebook, job.parameters) for job in jobs]
     drawn = [(own["data"] or own["objective"], own["steps"] * own["batch_size"]) for own in each]
     for name, count in dict.fromkeys(drawn):

@@ -41,9 +41,9 @@ def rating(text: str) -> Rating:
     """`result: asbert, joint_inference` -> its severity and papers. Raises: ValueError for an unknown one."""
     severity, _, names = text.partition(": ")
     slugs = names.split(", ")
-    unknown = [slug for slug in slugs if slug not in papers.papers()]
+    unknown = [slug for slug in slugs if slug not in papers.PAPERS]
     if severity not in SEVERITIES or unknown or len(set(slugs)) < len(slugs):
-        expected = f"one of {', '.join(SEVERITIES)}, a colon, and papers out of {', '.join(papers.papers())}"
+        expected = f"one of {', '.join(SEVERITIES)}, a colon, and papers out of {', '.join(papers.PAPERS)}"
         raise ValueError(f"a severity is expected as {expected}; got {text!r}")
     return Rating(severity, slugs)
 
@@ -86,7 +86,7 @@ def accepted(text: str) -> Html:
     setting, _, names = text.partition(": ")
     values = {}
     for slug in names.split(", "):
-        several = rules.several(papers.read(slug)) if slug in papers.papers() else {}
+        several = rules.several(papers.read(slug)) if slug in papers.PAPERS else {}
         if setting not in several:
             raise ValueError(f"a setting with several values and papers that have it are expected; got {text!r}")
         values.setdefault(", ".join(several[setting]), []).append(slug)
@@ -110,7 +110,7 @@ class Accepted(SphinxRole):
 @register("deviations", "", files=["book/deviations.md"])
 def deviations_of(slug: str) -> str:
     """The deviations of a paper, the most important first, each with a link to its entry."""
-    papers.one_of(slug, papers.papers(), "as2-show deviations", "paper")
+    papers.one_of(slug, papers.PAPERS, "as2-show deviations", "paper")
     order = list(SEVERITIES)
     known = [one for one in deviations(PAGE.read_text("utf-8")) if slug in one.rating.papers]
     body = []

@@ -36,7 +36,7 @@ matplotlib.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "lesson"})
 
 def reports() -> dict[str, bytes]:
     """File name -> the report of each paper as `papermill notebooks/report.ipynb -p paper <paper>` takes it."""
-    return {f"{paper}.ipynb": report_of(paper) for paper in papers.papers()}
+    return {f"{paper}.ipynb": report_of(paper) for paper in papers.PAPERS}
 
 
 def report_of(paper: str) -> bytes:

@@ -50,26 +50,28 @@ def curves(data: dict, runs, *rows: str, page) -> str:
     return html or of_notebook(data["slug"], page.up)
 
 
-@register("rank-moves", empty="Where ranks moved: not run, there is no data set on which both rows have results.")
-def rank_moves(paper: str, before: str, after: str) -> str:
+NO_MOVES = "Where ranks moved: not run, there is no data set on which both rows have results."
+
+
+@register("rank-moves", empty=NO_MOVES, of_paper=True)
+def rank_moves(data: dict, runs, before: str, after: str) -> str:
     """The rank of the first right candidate by two rows, a figure a data set."""
-    moves = examples.moves_of_rows(paper, before, after)
+    moves = examples.moves_of_rows(data, runs, before, after)
     return "".join(drawn(figure, words) for _, words, figure in moves)
 
 
-def interval_figure(name: str, plot, empty: str) -> None:
+def interval_figure(name: str, plot, empty: str, of_paper: bool = False) -> None:
     """Registers a plot of differences."""
 
-    @register(name, empty=empty)
+    @register(name, empty=empty, of_paper=of_paper)
     @functools.wraps(plot)
-    def show(*paper: str) -> str:
-        figure = plot(*paper)
+    def show(*arguments) -> str:
+        figure = plot(*arguments)
         return drawn(figure, figure.words) if figure else ""
 
 
 interval_figure("overview", difference_plots.overview_plot, "Differences of claims: not run.")
 interval_figure("claims-plot", difference_plots.claims_plot, "Differences of this paper's claims: not run.")
 interval_figure("gains", difference_plots.gains_plot, "No row of this paper names a baseline.")
-interval_figure(
-    "own-gains", difference_plots.own_plot, "Both intervals: not run, no claim has results of both its rows."
-)
+NOT_TESTED = "Both intervals: not run, no claim has results of both its rows."
+interval_figure("own-gains", difference_plots.own_plot, NOT_TESTED, of_paper=True)

@@ -79,7 +79,7 @@ def title_of(one: Executed) -> str:
 def summary(one: Executed) -> str:
     """The key metrics of a run with their split, as `P@1 49.8, MAP 63.0 (test, points)`."""
     shown = ", ".join(f"{NAMES[name]} {100 * value:.1f}" for name, value in one.key_metrics.items())
-    return f"{shown} ({one.split}, points)"
+    return f"{shown} ({records.split(one.line)}, points)"
 
 
 def came_out(one: Executed) -> str:
@@ -91,7 +91,7 @@ def came_out(one: Executed) -> str:
     baselines |= {name: records.figures(one.line).get(key) for name, key in UNTRAINED.get(metric, {}).items()}
     beside = [f"{NAMES.get(name, name)} {100 * value:.1f}" for name, value in baselines.items() if value is not None]
     without = f" Without training: {', '.join(beside)}." if beside else ""
-    return f"**{NAMES[metric]} {100 * one.key_metrics[metric]:.1f} on {one.split}.**{without}"
+    return f"**{NAMES[metric]} {100 * one.key_metrics[metric]:.1f} on {records.split(one.line)}.**{without}"
 
 
 def gallery_page(one: Executed) -> dict:

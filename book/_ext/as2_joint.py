@@ -32,15 +32,12 @@ def joint_input() -> str:
     return figure(question) if question else note("No test question of the embedded data needs two inputs.")
 
 
-def first_question(packages=docstrings.NUMPYDOC, k: int = K) -> Question | None:
+def first_question(packages=docstrings.NUMPYDOC) -> Question | None:
     """The first test question of the embedded data that needs two inputs, with right and wrong candidates."""
     for question in docstrings.questions(packages):
         labels = [int(number in question.positive) for number in range(len(question.sentences))]
-        if (
-            docstrings.split_of(question.function) == "test"
-            and k < len(labels) < 2 * k
-            and 0 < sum(labels) < len(labels)
-        ):
+        two_inputs = K < len(labels) < 2 * K and 0 < sum(labels) < len(labels)
+        if docstrings.split_of(question.function) == "test" and two_inputs:
             numbered = enumerate(zip(question.sentences, labels))
             candidates = tuple(Candidate(str(number), text, label, None, None) for number, (text, label) in numbered)
             return Question(question.id, question.text, candidates)
@@ -121,9 +118,9 @@ def backbone_size(
     return embeddings + between + layers * (4 * hidden**2 + 2 * hidden * inner + 9 * hidden + inner)
 
 
-def head_size(vectors: int, hidden: int, classes: int = 2) -> int:
-    """Parameters of one linear layer on so many vectors side by side."""
-    return vectors * hidden * classes + classes
+def head_size(vectors: int, hidden: int) -> int:
+    """Parameters of one linear layer for two classes on so many vectors side by side."""
+    return 2 * vectors * hidden + 2
 
 
 def parameter_table(roberta: int, joint: int, k: int = K) -> str:
@@ -158,7 +155,7 @@ def verdict_table(data: dict, runs: pd.DataFrame) -> str:
     body, folded = [], ""
     for (dataset, budget, source, own), lines in runs.groupby(["dataset", "budget", "source", "row"], sort=False):
         name, where = data["rows"][own]["name"], markup.NAMES.get(dataset, dataset)
-        origin = budget + (f", {source}" if source == records.HERE else "")
+        origin = records.origin(budget, source)
         each = [records.values(lines, metric) for metric in ("label_accuracy", *names, "majority")]
         figures = [f"{100 * np.mean(seeds):.1f}" if seeds else "–" for seeds in each]
         body.append(row(name, where, *numbers(*figures), len(lines), origin))
@@ -188,10 +185,9 @@ def confusion(line) -> str:
 def slot_cosines() -> str:
     """How alike the slots of one input are, layer by layer, from the committed record of `asutil slots`."""
     path = rundir.root() / "results" / "joint_inference" / "slot_cosines.json"
-    return cosines(disk.read_json(path)) if path.is_file() else ""
-
-
-def cosines(record: dict) -> str:
+    if not path.is_file():
+        return ""
+    record = disk.read_json(path)
     return drawn(cosine_plot(record), cosine_caption(record)) + cosine_table(record)
 
 

@@ -8,20 +8,31 @@ from fontTools import subset
 
 # What the theme and Sphinx write -> what takes its place.
 MENDED = {
+    # The button that opens the pages below another has no name.
     r'(>([^<>]+)</a><details[^>]*><summary)(?=><span class="toctree-toggle")': r'\1 aria-label="Pages below \2"',
+    # The sidebar has no role.
     r'(?<=<div id="pst-primary-sidebar" )(?=class)': 'role="navigation" aria-label="Book" ',
+    # The label of the search button hides its words.
     r'(?<=<button class="btn search-button-field )([^>]*) aria-label="Search"': r"\1",
+    # The label of hidden content hides its words.
     r'(?<=<summary) aria-label="Toggle hidden content"': "",
+    # References have roles that their elements may not have.
     r' role="(?:list" class="citation-list|doc-biblioentry|doc-backlink)"': "",
+    # A head of a column or line is empty.
     r'<th(?: class="head"| scope="col")?>(?:<p></p>)?</th>': "<td></td>",
+    # A formula that is the head of a column has no name.
     r'(?<=<th class="head"><p>)<math(?! aria)(?=[^>]*>(.*?)</math></p></th>)': lambda found: (
         f'<math aria-label="{words(found[1])}"'
     ),
-    r'(?s)<div id="jb-print-docs-body".*?(?=<div id="searchbox">)': "",  # title and contents once more
-    r'<span class="(?:n|nn|nx|o|p|pm|pre|w)">([^<]*)</span>': r"\1",  # code in the colour of text: half of a source's bytes
+    # Title and contents are written once more, for printing.
+    r'(?s)<div id="jb-print-docs-body".*?(?=<div id="searchbox">)': "",
+    # Code in the colour of text has marks: half of a source's bytes.
+    r'<span class="(?:n|nn|nx|o|p|pm|pre|w)">([^<]*)</span>': r"\1",
+    # Parameters are definitions without terms.
     r'(?s)<dl>\s*(<dd><em class="sig-param".*?)</dl>': lambda found: (
         f'<span class="as2-parameters">{found[1].replace("dd>", "span>")}</span>'
     ),
+    # A head has no words.
     r"<thead>\s*<tr[^>]*>(?:\s*<td></td>)+\s*</tr>\s*</thead>": "",
 }
 # Scripts and styles -> where in a page it shows that they are used; None: nowhere.

@@ -164,7 +164,7 @@ def linked(text: str, place: Place) -> str:
 
     html = re.sub(r"<code>([^<]*)</code>", code, inline(text))
     html = re.sub(r"\b(D-\d+)\b", lambda match: f'<a href="../deviations.html#{match[1].lower()}">{match[1]}</a>', html)
-    slugs = "|".join(papers.papers())
+    slugs = "|".join(papers.PAPERS)
     return re.sub(rf"\b(?<!/)({slugs})\b", r'<a href="../papers/\1.html">\1</a>', html)
 
 

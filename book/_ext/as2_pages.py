@@ -34,7 +34,7 @@ def run_files(_: str = "") -> list[Path]:
 
 def result_files(paper: str) -> list[Path]:
     notebooks = files("results/notebooks/*.ipynb")
-    return [*notebooks, *(path for name in ([paper] if paper else papers.papers()) for path in report.sources(name))]
+    return [*notebooks, *(path for name in ([paper] if paper else papers.PAPERS) for path in report.sources(name))]
 
 
 def files(*patterns: str) -> list[Path]:

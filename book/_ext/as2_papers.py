@@ -17,7 +17,7 @@ from aslab.show.markup import NAMES, Html
 
 COLUMNS = ("row", "name", "dataset", "budget", "seed", "split", "metric", "value", "run")
 DOWNLOADS = "figures"  # a folder of the built book
-BUDGETS = {"laptop": "pydocs", "small": "Small models, real data", "gpu": "One GPU", "paper": "The paper"}
+BUDGET_TITLES = {"laptop": "pydocs", "small": "Small models, real data", "gpu": "One GPU", "paper": "The paper"}
 
 
 @register("citation")
@@ -37,7 +37,9 @@ def budgets_table(data: dict, runs) -> str:
         "Models": lambda name: _listed(data["budgets"][name]["backbones"].values()),
         "Text to pre-train on": lambda name: _listed(data["budgets"][name].get("corpus", "").split(",")),
         "Pre-training of a row": lambda name: Html("<br>".join(_volumes(data, name))),
-        "Questions": lambda name: _listed(_datasets(data["budgets"][name])),
+        "Questions": lambda name: _listed(
+            NAMES.get(each, each) for part in ("datasets", "claims") for each in data["budgets"][name].get(part, ())
+        ),
         "Seeds of a row": lambda name: _seeds(data, committed, name),
         "Rows with runs, of those planned": lambda name: _run(data, committed, name),
     }
@@ -46,7 +48,7 @@ def budgets_table(data: dict, runs) -> str:
         each = [told(name) for name in shown]
         if any(each):
             body.append(row(title, *(text or "–" for text in each)))
-    heads = ["", *(Html(f"{escape(BUDGETS[name])}<small>budget {name}</small>") for name in shown)]
+    heads = ["", *(Html(f"{escape(BUDGET_TITLES[name])}<small>budget {name}</small>") for name in shown)]
     return table("What the paper has, and what our committed runs have.", heads, body)
 
 
@@ -67,10 +69,6 @@ def _volumes(data: dict, budget: str) -> list[str]:
         f"{big(examples)} examples of {length} tokens or fewer, {big(examples * length)} tokens at most"
         for examples, length in sorted(volumes, reverse=True)
     ]
-
-
-def _datasets(budget: dict) -> list[str]:
-    return [NAMES.get(name, name) for name in (*budget["datasets"], *budget.get("claims", ()))]
 
 
 def _seeds(data: dict, committed, budget: str) -> str:
@@ -99,7 +97,7 @@ def write_figures(app, exception) -> None:
     if exception is None and app.builder.format == "html":
         folder = Path(app.outdir) / DOWNLOADS
         folder.mkdir(exist_ok=True)
-        for paper in papers.papers():
+        for paper in papers.PAPERS:
             data, runs = comparisons.rows_and_runs(paper)
             with (folder / f"{paper}.csv").open("w", newline="", encoding="utf-8") as stream:
                 writer = csv.writer(stream, lineterminator="\n")
@@ -123,9 +121,8 @@ def commands(data: dict, runs) -> str:
     for budget in papers.BUDGETS:
         committed = runs[(runs.source == COMMITTED) & (runs.budget == budget)]
         if len(committed):
-            panels.append(
-                (f"Budget {budget}", render("commands.html", text="\n\n".join(chains(data, budget, committed))))
-            )
+            text = "\n\n".join(chains(data, budget, committed))
+            panels.append((f"Budget {budget}", render("commands.html", text=text)))
     return markup.tabs(f"as2-{data['slug']}-commands", panels)
 
 

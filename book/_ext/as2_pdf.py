@@ -113,9 +113,7 @@ def once(bookmark: re.Match) -> bytes:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python book/_ext/as2_pdf.py", description=__doc__.splitlines()[0])
-    parser.add_argument(
-        "html", nargs="?", type=Path, default=HTML, help="folder of the built book (default: %(default)s)"
-    )
+    parser.add_argument("html", nargs="?", type=Path, default=HTML, help="the built book (default: %(default)s)")
     html, browser = parser.parse_args().html.resolve(), chromium()
     if not (html / "index.html").is_file():
         parser.error(f"expected a built book in {html}, there is none: run make book first")

@@ -74,9 +74,8 @@ def filled(page: dict, one: Executed, begun: dict) -> dict:
         begun: the executed notebook of `first_cells`.
     """
     first, *others = filter(shows_text, page["cells"])
-    first["outputs"] = [
-        for_page(output, "") for output in begun["cells"][-1]["outputs"] if output.get("name") != "stderr"
-    ]
+    outputs = begun["cells"][-1]["outputs"]
+    first["outputs"] = [for_page(output, "") for output in outputs if output.get("name") != "stderr"]
     for cell in others:
         cell["outputs"] = [ranked(output, one) for output in cell["outputs"]]
     title, licence = page["cells"][0], licence_of(text_of(one.line.record))

@@ -10,7 +10,6 @@ from pages import note, numbers, register, report, row, table
 from aslab import papers, plan, records, rundir
 from aslab.analysis import claims, comparisons, costs, examples, verdicts
 from aslab.analysis.report import drawable
-from aslab.records import COMMITTED, HERE
 from aslab.show import markup, pca
 from aslab.show.lists import beside
 from aslab.show.markup import NAMES, Html
@@ -41,16 +40,14 @@ def triplet_counts(protocol: str) -> str:
     return table(caption, ["", "Pairs", "Triplets", "Triplets a pair"], body)
 
 
-@register("counts", files=FILES)
-def counts(paper: str, protocol: str) -> str:
-    """The counts that a paper prints for its data sets, next to those of the data under a protocol."""
-    return count_table(papers.read(paper)["counts"], protocol)
+@register("counts", files=FILES, of_paper=True)
+def count_table(data: dict, runs, protocol: str) -> str:
+    """The counts that a paper prints for its data sets, next to those of the data under a protocol: a line a split.
 
-
-def count_table(printed: dict, protocol: str) -> str:
-    """A line a split; for a data set that is released as a .tsv, also the counts of a reader with quoting."""
+    For a data set that is released as a .tsv, also the counts of a reader with quoting.
+    """
     body = []
-    for dataset, splits in printed.items():
+    for dataset, splits in data["counts"].items():
         head = [markup.cell(NAMES[dataset], "th", scope="row", rowspan=str(len(splits)))]
         for split, theirs in splits.items():
             ours = ANSWERS[dataset].counts[protocol][split]
@@ -79,10 +76,9 @@ def quoted(dataset: str, protocol: str, split: str) -> str:
         return "–"
     if hub.mirror(data.hub_id) is None:
         return "data not available here"
-    split_table = hub.table(data.hub_id, data.protocols[protocol][split].file)
-    columns = (
-        split_table[name].to_pylist() for name in ("question_id", "question", "document_title", "answer", "label")
-    )
+    released = hub.table(data.hub_id, data.protocols[protocol][split].file)
+    names = ("question_id", "question", "document_title", "answer", "label")
+    columns = (released[name].to_pylist() for name in names)
     return _both(read_with_quotes("\t".join(map(str, line)) for line in zip(*columns)))
 
 
@@ -116,7 +112,7 @@ def readout_lines(data: dict, runs, name: str, dataset: str) -> list[str]:
     title, made = data["rows"][name]["name"], []
     for source, budget, lines in verdicts.at_largest_budget(runs, name, dataset):
         cells = [readout_cell(list(lines.record), readout) for readout in READOUTS]
-        origin = budget + (f", {source}" if source == HERE else "")
+        origin = records.origin(budget, source)
         made.append(row(title, *cells, report.seed_count(data, lines), origin))
     if not made and not papers.untrained(data, name):
         made.append(row(title, markup.word("not run"), *"–" * (len(READOUTS) + 1)))
@@ -137,22 +133,21 @@ def readout_cell(records: list[dict], name: str) -> Html:
 @register("orderings", of_paper=True)
 def ordering_table(data: dict, runs) -> str:
     """A line two rows that claims are about; for each data set the printed difference, ours, and the verdict on the claim."""
-    judged = {one.outcome.claim["id"]: one for one in claims.judged(data, runs) if one.family != claims.PYDOCS}
-    lines, body, words = {}, [], []
+    judged = {claim.outcome.claim["id"]: claim for claim in claims.judged(data, runs) if claim.family != claims.PYDOCS}
+    orderings, datasets = {}, list(dict.fromkeys(claim["dataset"] for claim in data["claims"]))
     for claim in data["claims"]:
-        lines.setdefault((claim["row_a"], claim["sign"], claim["row_b"]), {})[claim["dataset"]] = claim
-    datasets = list(dict.fromkeys(claim["dataset"] for claim in data["claims"]))
-    for (first, sign, other), of in lines.items():
-        names = [data["rows"][name]["name"] for name in (first, other)]
-        cells = []
-        for claim in map(of.get, datasets):
-            if claim is None:
-                cells += [markup.number(""), ""]
-            else:
-                printed, ours, word = compared(data, judged[claim["id"]])
+        orderings.setdefault((claim["row_a"], claim["sign"], claim["row_b"]), {})[claim["dataset"]] = claim
+    body, words = [], []
+    for (row_a, sign, row_b), claim_of_dataset in orderings.items():
+        relation, cells = "ahead of" if sign == "+" else "behind", []
+        for dataset in datasets:
+            if dataset in claim_of_dataset:
+                printed, ours, word = compared(data, judged[claim_of_dataset[dataset]["id"]])
                 cells += [markup.number(printed), Html(f"{markup.word(word)}<small>{ours}</small>")]
                 words.append(word)
-        body.append(row(f" {'ahead of' if sign == '+' else 'behind'} ".join(names), *cells))
+            else:
+                cells += [markup.number(""), ""]
+        body.append(row(f"{data['rows'][row_a]['name']} {relation} {data['rows'][row_b]['name']}", *cells))
     counted = ", ".join(f"{words.count(word)} {word}" for word in claims.VERDICTS if word in words)
     caption = f"{len(words)} orderings of two rows that the paper names: {counted}. Differences in points, ours with the 95 % interval."
     heads = [head for name in datasets for head in (f"{NAMES[name]}: paper", f"{NAMES[name]}: ours")]
@@ -223,7 +218,7 @@ def words_of(line, data: dict) -> str:
     """What the figure shows, in words and from its numbers."""
     shown, dataset = line.record["pca"], NAMES.get(line.dataset, line.dataset)
     count = {role: shown["roles"].count(role) for role in pca.ROLES}
-    origin = line.budget + ("" if line.source == COMMITTED else f", {line.source}")
+    origin = records.origin(line.budget, line.source)
     words = (
         f"{data['rows'][line.row]['name']} on {dataset}, budget {origin}, seed {line.seed}: {count['question']} questions with "
         f"{count['positive']} right and {count['negative']} wrong candidates, in the two directions in which their vectors differ most."

@@ -30,7 +30,7 @@ def results(tmp_path):
 @pytest.fixture(scope="module")
 def committed():
     """Paper -> its file and the verdicts on its claims, from the committed records."""
-    each = {paper: comparisons.rows_and_runs(paper) for paper in papers.papers()}
+    each = {paper: comparisons.rows_and_runs(paper) for paper in papers.PAPERS}
     return {paper: (data, claims.judged(data, runs)) for paper, (data, runs) in each.items()}
 
 
@@ -148,7 +148,7 @@ def test_what_is_not_tested_counts_as_p_1(results):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("paper", papers.papers())
+@pytest.mark.parametrize("paper", papers.PAPERS)
 def test_holm_over_all_claims_that_a_budget_plans(committed, paper):
     _, every = committed[paper]
     wave = lambda one: (one.family, one.outcome.claim.get("stated"))
@@ -251,7 +251,7 @@ def test_the_command_writes_the_table_and_counts_the_words(committed, tmp_path, 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("paper", papers.papers())
+@pytest.mark.parametrize("paper", papers.PAPERS)
 def test_a_hypothesis_is_older_than_the_runs_that_test_it(committed, paper):
     """No record of row A, with which the hypothesis stands or falls, was made before the day on which it was stated."""
     _, every = committed[paper]
@@ -264,7 +264,7 @@ def test_a_hypothesis_is_older_than_the_runs_that_test_it(committed, paper):
 def test_the_table_has_a_line_for_each_claim_and_family():
     lines = pd.read_csv(TABLE)
     assert not lines.duplicated(["paper", "claim", "family"]).any()
-    for paper in papers.papers():
+    for paper in papers.PAPERS:
         data, own = papers.read(paper), lines[lines.paper == paper]
         assert sorted(own[own.family != PYDOCS].claim) == sorted(claim["id"] for claim in data["claims"])
         asked, entry = set(), data["budgets"]["laptop"]

@@ -53,7 +53,7 @@ def test_the_metric_that_decides_is_map_where_a_claim_has_it():
     named = {"first": ["p@1", "map"], "turned": ["map", "p@1"], "alone": "label_accuracy", "listed": ["answer_f1"]}
     data = {"claims": [{"id": name, "metric": metric} for name, metric in named.items()]}
     assert papers.primary_metrics(data) == {"first": "map", "turned": "map", "alone": "label_accuracy", "listed": "answer_f1"}
-    for paper in papers.papers():
+    for paper in papers.PAPERS:
         decides = papers.primary_metrics(papers.read(paper, FOLDER))
         each = [claim for claim in papers.claims(papers.read(paper, FOLDER)) if claim["metric"] == decides[claim["id"]]]
         assert [claim["id"] for claim in each] == list(decides), "one test a claim"

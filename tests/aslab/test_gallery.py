@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from bs4 import BeautifulSoup
 
-from aslab import gallery, rundir
+from aslab import gallery, records, rundir
 from aslab.show import tables
 from aslab.show.lists import RANKING
 from aslab.show.picture import SVG
@@ -114,7 +114,7 @@ def one(executed, request):
 
 
 def test_every_paper_has_an_executed_notebook(executed):
-    assert {one.data["slug"] for one in executed.values()} == set(gallery.papers.papers())
+    assert {one.data["slug"] for one in executed.values()} == set(gallery.papers.PAPERS)
     assert len(executed) == len(COMMITTED)
 
 
@@ -127,12 +127,13 @@ def test_a_committed_notebook_is_of_a_committed_record(one):
 def test_the_metrics_that_a_committed_notebook_shows_are_those_of_its_record(one):
     """The last table in points with a row of this run; data sets that were also ranked have a table of their own."""
     html = ["".join(o["data"]["text/html"]) for c in one.content["cells"] for o in c.get("outputs", ()) if "text/html" in o.get("data", {})]
-    text = next(text for text in html[::-1] if f"{one.split}, points" in text and "this run" in text and ">data set<" not in text)
+    split = records.split(one.line)
+    text = next(text for text in html[::-1] if f"{split}, points" in text and "this run" in text and ">data set<" not in text)
     lines = [[cell.get_text() for cell in line.find_all(["th", "td"])] for line in BeautifulSoup(text, "html.parser").find_all("tr")]
     shown = pd.DataFrame([line[1:] for line in lines[1:]], index=[line[0] for line in lines[1:]], columns=lines[0][1:])
     shown = shown.T if "find_evidence" in one.path.stem else shown
-    (row,) = [row for row in shown.index if row in ("this run", f"this run, {one.split}")]
-    measured = one.line.record["metrics"][one.split]
+    (row,) = [row for row in shown.index if row in ("this run", f"this run, {split}")]
+    measured = one.line.record["metrics"][split]
     values = {name: shown.loc[row, title] for name, title in tables.METRIC_NAMES.items() if title in shown and name in measured}
     assert len(values) >= 2 and values.keys() >= one.key_metrics.keys()
     assert {name: float(value) for name, value in values.items()} == {name: round(100 * measured[name], 1) for name in values}

@@ -15,7 +15,7 @@ from ..experiments.made_up import stub
 FOLDER = Path(__file__).resolve().parents[2] / "experiments"
 
 
-@pytest.mark.parametrize("paper", papers.papers())
+@pytest.mark.parametrize("paper", papers.PAPERS)
 def test_every_paper_reads(paper):
     data = papers.read(paper, FOLDER)
     assert data["slug"] == paper
@@ -228,7 +228,7 @@ def test_a_data_set_that_no_row_of_a_table_prints_is_refused(tmp_path):
         papers.read("asbert", tmp_path)
 
 
-@pytest.mark.parametrize("paper", papers.papers())
+@pytest.mark.parametrize("paper", papers.PAPERS)
 def test_every_table_of_a_paper_is_on_its_page_or_part_of_one_that_is(paper):
     page = (FOLDER.parent / "book" / "papers" / paper / "results.md").read_text("utf-8")
     shown = set(re.findall(rf"{{as2-show}} results {paper} (\w+)", page))
@@ -259,7 +259,7 @@ def test_the_questions_that_a_paper_prints_are_test_questions(mirror, paper, dat
 def test_each_objective_and_configuration_has_its_claims_with_the_printed_sign():
     """The gains on ASNQ and NewsAS2 (table 1 of both papers), and the four rows of FEVER on dev and test (table 3)."""
     compared = {
-        (claim["row_a"], claim["row_b"], claim["dataset"]): claim for paper in papers.papers() for claim in papers.read(paper)["claims"]
+        (claim["row_a"], claim["row_b"], claim["dataset"]): claim for paper in papers.PAPERS for claim in papers.read(paper)["claims"]
     }
     wanted = [(f"{m}_{o}", f"{m}_base", "asnq") for m in ("roberta", "electra") for o in ("ssp", "sp", "psd", "all")]
     wanted += [(f"{m}_{o}", f"{m}_base_context", "asnq") for m in ("roberta", "electra") for o in ("sdc", "dpc", "dslc", "all")]

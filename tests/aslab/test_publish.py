@@ -56,7 +56,7 @@ def published(project):
         finish(job, 0.5)
     for job in plan.jobs("sentence_objectives", "laptop", ["roberta_base"], [0]):
         finish(job, 0.25)
-    return publish.publish("sentence_objectives")
+    return list(publish.publish("sentence_objectives"))
 
 
 def test_records_of_rows_are_written_where_they_belong(project, published):
@@ -86,7 +86,7 @@ def test_chosen_questions_can_be_compared_across_rows(project, published):
     """Every row has the same questions; beside the baseline's run a row also shows what it rescues and loses, with both lists."""
     for job in plan.jobs("sentence_objectives", "small", ["roberta_base"], [0]):
         finish(job, 0.25)
-    publish.publish("sentence_objectives")
+    list(publish.publish("sentence_objectives"))
     base, psd = (
         json.loads((project / f"results/sentence_objectives/{row}/wikiqa-small-seed0.json").read_text())["chosen"]
         for row in ("roberta_base", "roberta_psd")
@@ -137,7 +137,7 @@ def test_another_run_with_equal_settings_is_kept_as_a_repeat(project, published)
     repeat = json.loads((project / REPEAT).read_text())
     assert (repeat["name"], repeat["settings"]["precision"], repeat["metrics"]["test"]["map"]) == (name, "fp32", 0.75)
     after = {path: path.read_bytes() for path in (project / "results").rglob("*.json")}
-    publish.publish("sentence_objectives")
+    list(publish.publish("sentence_objectives"))
     assert {path: path.read_bytes() for path in (project / "results").rglob("*.json")} == after
     (pair,) = (pair for pair in equal_runs.pairs("sentence_objectives") if pair.dataset == "wikiqa")
     assert [list(lines.name) for lines in (pair.later, pair.before)] == [[name], [FINETUNE.folder.name]]
@@ -161,13 +161,13 @@ def test_a_record_of_other_settings_or_data_is_replaced(project, change, kept):
     """A row has one record in `results/<paper>/`: that of its settings and data of today."""
     for job in plan.jobs("sentence_objectives", "small", ["roberta_base"], [0]):
         finish(job, 0.5)
-    path = next(path for path in publish.publish("sentence_objectives") if path.name == "wikiqa-small-seed0.json")
+    path = next(path for path in list(publish.publish("sentence_objectives")) if path.name == "wikiqa-small-seed0.json")
     there = disk.read_json(path)
     for key, value in change.items():
         there[key] = there[key] | value if key in ("settings", "inputs") else value
     disk.write_json(path, there)
     for job in plan.jobs("sentence_objectives", "small", ["roberta_base"], [0]):
         finish(job, 0.75, "02")
-    publish.publish("sentence_objectives")
+    list(publish.publish("sentence_objectives"))
     assert (disk.read_json(path)["metrics"]["test"]["map"] == 0.5) is kept
     assert bool(list(project.glob("results/repeats/*/*/wikiqa-*"))) is kept

@@ -10,6 +10,7 @@ from papermill.exceptions import PapermillException
 
 from aslab import publish, runs, transfer
 from asutil.data import answers
+from asutil.data.data_sets import ANSWERS
 from asutil.io import disk, hub
 
 from .test_launch import invoke
@@ -64,7 +65,7 @@ def test_a_run_without_others_keeps_its_hash(tables, notebook):
         ("{first}", "none of them the run's own, got 'own:first.tsv'"),
         ("{second},,{third}", "got 'an empty name'"),
         ("{second}.tsv", "second.tsv.tsv does not exist"),
-        ("selqua", "unknown data set (and no such file or folder) 'selqua'; did you mean 'selqa'?"),
+        ("selqua", f"(and no such file or folder): one of {', '.join(ANSWERS)} expected, got 'selqua'; did you mean 'selqa'?"),
         ("nq_sentences", "asutil build nq_sentences RELEASE --to"),
         ("{wrong}", "maybe"),
     ],

@@ -1,14 +1,39 @@
 """Tables of results as the book's panels have them, for one data set or for all."""
 
 import re
+from html import unescape
 
 from pages import report
 
+from aslab import papers, records
 from aslab.show.markup import NAMES
+
+from ..made_up import cells, line
+
+REDUCED = "Ours is a reduced budget, so its figures are not compared with the paper's."
 
 
 def results_table(paper, table, runs=None, dataset=None, folder=None):
     """The HTML of all panels; of one data set its table and the rows that are folded away below it."""
-    html = "\n".join(panel for _, panel in report.results_panels(paper, table, runs, folder=folder))
+    runs = records.records(paper, folder=folder) if runs is None else runs
+    html = "\n".join(panel for _, panel in report.results_panels(papers.read(paper, folder), runs, table))
     parts = re.findall(r'<details.*?</details>|<div class="as2-box".*?</table></div>', html, re.DOTALL)
     return "".join(part for part in parts if f"<caption>{NAMES[dataset]}. " in part) if dataset else html
+
+
+def caption_of(html):
+    """The words above the first table."""
+    return unescape(re.search("<caption>(.*?)</caption>", html)[1])
+
+
+def verdict_of(html, *starts):
+    """The verdict of the first line of ours with these cells, from its column or, where the first table has none, from the caption."""
+    first = re.search("<table.*?</table>", html, re.DOTALL)[0]
+    heads, caption = cells(first)[0], caption_of(first)
+    own = line(first, *starts)
+    if "Verdict" in heads:
+        assert REDUCED not in caption and heads[-1] == "Verdict"
+        return own[-1]
+    assert caption.endswith(REDUCED) and heads[-1] == "Budget" and "reduced budget" not in first.partition("</caption>")[2]
+    assert {len(row) for row in cells(first)} <= {len(heads), len(heads) - 1}, "no line has a cell for it"
+    return "reduced budget"

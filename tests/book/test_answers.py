@@ -54,7 +54,7 @@ def test_a_page_has_none_of_the_old_words(page):
 def test_the_first_page_answers_each_paper_once_with_one_figure_a_question():
     text = (ROOT / "book" / "index.md").read_text("utf-8")
     answers = re.findall(r"^\[[^\]]+\?\]\(papers/(\w+)\.md\)\n: (.+)$", text, re.MULTILINE)
-    assert sorted(paper for paper, _ in answers) == sorted(papers.papers())
+    assert sorted(paper for paper, _ in answers) == sorted(papers.PAPERS)
     assert all(len(re.findall(r"\{as2-figure\}`[+−]", answer)) <= 1 for _, answer in answers)
     assert "triplet_bert" not in text, "a baseline that did not train is no answer"
 
@@ -234,7 +234,7 @@ def test_shuffled_labels_bring_a_third_of_the_gain_of_sp():
 def test_drawing_docstrings_instead_of_questions_keeps_what_is_supported_or_suggestive_above_zero():
     """The paragraph of *Significance* on pydocs; the name of a question begins with its docstring: module.function:parameter."""
     page, draw, seen = (ROOT / "book" / "significance.md").read_text("utf-8"), np.random.default_rng(0), 0
-    for paper in papers.papers():
+    for paper in papers.PAPERS:
         data, runs = comparisons.rows_and_runs(paper)
         for one in claims.judged(data, runs):
             if one.family != claims.PYDOCS or one.word not in (claims.SUPPORTED, claims.SUGGESTIVE):

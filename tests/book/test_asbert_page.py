@@ -95,7 +95,7 @@ def test_triplets_stand_beside_the_pairs_that_make_them(page):
 
 def test_counts_beside_the_data(page, monkeypatch):
     monkeypatch.delenv(hub.MIRROR, raising=False)
-    cells = [line[-5:] for line in made_up.cells(page.count_table(papers.read("asbert")["counts"], "asbert"))[1:]]
+    cells = [line[-5:] for line in made_up.cells(page.count_table(papers.read("asbert"), None, "asbert"))[1:]]
     assert cells[0] == ["train", "872 / 8,666", "873 / 8,672", "−1 / −6", "data not available here"]
     assert cells[1][3] == "same" and cells[2][3] == "−2 / −33"
     assert [line[3:] for line in cells[3:]] == [["same", "–"], ["same", "–"], ["0 / −1", "–"]]
@@ -176,7 +176,7 @@ def test_orderings_are_the_claims_of_the_paper(page):
     html = page.ordering_table(data, found)
     words = lambda table: re.findall(r'as2-verdict as2-[\w-]+">([\w ]+)<', table)
     said = words(html)
-    assert len(said) == len(data["claims"]) and sorted(said) == sorted(words(differences.claims_table("asbert", found)))
+    assert len(said) == len(data["claims"]) and sorted(said) == sorted(words(differences.claims_table(papers.read("asbert"), found)))
     counts = [
         f"{said.count(word)} {word}" for word in ("supported", "no effect beyond 1 point", "reversed", "not testable here", "not run")
     ]

@@ -19,7 +19,7 @@ PAYLOAD = "<script>alert('x')</script>"
 
 @pytest.fixture(scope="module")
 def tables():
-    return {paper: costs.table(paper) for paper in papers.papers()}
+    return {paper: costs.table(paper) for paper in papers.PAPERS}
 
 
 def test_a_pretraining_by_hand(tables):
@@ -100,7 +100,7 @@ def test_every_table_is_shown_and_every_paper_has_a_line(page):
         lines = [[cell.text for cell in line.find_all(["th", "td"])] for line in made.find_all("tr")]
         assert len(lines) > 1 and {len(line) for line in lines} == {len(lines[0])} and "nan" not in shown, name
         if name in ("budgets", "full", "stated"):
-            assert all(f">{paper}" in shown for paper in papers.papers()), name
+            assert all(f">{paper}" in shown for paper in papers.PAPERS), name
     text = (ROOT / "book" / "costs.md").read_text("utf-8")
     assert all(f"```{{as2-show}} costs {name}\n" in text for name in page.TABLES)
 

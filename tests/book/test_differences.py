@@ -17,7 +17,7 @@ from aslab.show.intervals import intervals_plot
 from asutil.metrics import significance
 from tests.trust import pages
 
-from ..made_up import FOLDER, PAPER, by_hand, cells, commit, compared, declaring, in_a_cell, record, recorded, values
+from ..made_up import FOLDER, PAPER, by_hand, cells, commit, compared, declaring, in_a_cell, reader, record, recorded, values
 from .tables import results_table
 
 CLAIM = "On WikiQA the SSP objective lifts RoBERTa."
@@ -64,7 +64,7 @@ def with_dev(folder):
     ],
 )
 def test_a_claim_is_tested_on_each_of_its_metrics_and_decided_by_map(tmp_path, ours, base, word):
-    html = differences.claims_table(PAPER, compared(tmp_path, ours, base), folder=FOLDER)
+    html = differences.claims_table(papers.read(PAPER, FOLDER), compared(tmp_path, ours, base))
     (of_p, of_map), each = lines_of(html), [expected(ours, base, metric) for metric in (1, 2)]
     assert [line[:2] for line in (of_p, of_map)] == [[f"{ROWS}, P@1", "+4.6claimed +"], [f"{ROWS}, MAP", "+2.9claimed +"]]  # 88.7 - 85.8
     for line, test in zip((of_p, of_map), each):
@@ -77,7 +77,8 @@ def test_a_claim_is_tested_on_each_of_its_metrics_and_decided_by_map(tmp_path, o
 
 
 def test_every_claim_has_a_line_for_each_metric_and_tells_what_it_waits_for(tmp_path):
-    data, html = papers.read(PAPER, FOLDER), differences.claims_table(PAPER, compared(tmp_path, 0.7, 0.5), folder=FOLDER)
+    data = papers.read(PAPER, FOLDER)
+    html = differences.claims_table(data, compared(tmp_path, 0.7, 0.5))
     alone = [claim["id"] for claim in data["claims"] if claim["metric"] != ["p@1", "map"]]
     assert alone == ["sp_tanda"]  # SP and TANDA have the same printed MAP
     assert len(cells(html)) == 2 + 2 * len(data["claims"]) - len(alone)
@@ -89,13 +90,13 @@ def test_every_claim_has_a_line_for_each_metric_and_tells_what_it_waits_for(tmp_
 
 def test_runs_of_this_machine_have_differences_and_no_verdict(tmp_path):
     lines = compared(tmp_path, 0.7, 0.5).assign(source=records.HERE)
-    of_map = lines_of(differences.claims_table(PAPER, lines, folder=FOLDER))[1]
+    of_map = lines_of(differences.claims_table(papers.read(PAPER, FOLDER), lines))[1]
     assert of_map[2].startswith("+12.0[") and of_map[2].endswith("3 seeds, small, this machine") and of_map[4] == ""
 
 
 def test_questions_of_dev_decide_with_those_of_test_and_are_no_column_of_the_paper(tmp_path):
     lines, data = with_dev(tmp_path), papers.read(PAPER, FOLDER)
-    of_p = lines_of(differences.claims_table(PAPER, lines, folder=FOLDER))[0]
+    of_p = lines_of(differences.claims_table(papers.read(PAPER, FOLDER), lines))[0]
     claim = next(claim for claim in papers.claims(data) if claim["id"] == "ssp_wikiqa")
     both = comparisons.outcome(data, lines, claim)
     pooled, of_test = in_a_cell(both.pooled), in_a_cell(both.test)
@@ -110,7 +111,7 @@ def test_the_laptop_is_asked_the_papers_claims_once_and_on_its_own_questions(tmp
     lines = recorded(tmp_path)
     local = lines[(lines.budget == "laptop") & (lines.seed < 2)]
     local = local.assign(source=records.HERE, row=local.row.map({"roberta_base": "roberta_ssp", "roberta_ssp": "roberta_base"}))
-    table = cells(differences.laptop_claims_table(PAPER, pd.concat([lines, local]), folder=FOLDER))
+    table = cells(differences.laptop_claims_table(papers.read(PAPER, FOLDER), pd.concat([lines, local])))
     place = next(n for n, row in enumerate(table) if row[0] == "RoBERTa + SSP − RoBERTa-Base, pydocs, MAP")
     ours, here = (in_a_cell(expected(*levels, 2, seeds=2)).replace("[", " [") for levels in ((0.9, 0.4), (0.4, 0.9)))
     assert table[place][1:] == ["+", ours, "ours", "2", "supported"]
@@ -126,7 +127,7 @@ def test_a_paper_without_claims(tmp_path):
     data = papers.read("evidence_contrast", FOLDER)
     without = {key: data[key] for key in data if key not in ("claims", "headline")}
     (tmp_path / "evidence_contrast.yml").write_text(yaml.safe_dump(without), encoding="utf-8")
-    assert "nothing to show yet" in differences.claims_table("evidence_contrast", recorded(tmp_path), folder=tmp_path)
+    assert "nothing to show yet" in differences.claims_table(papers.read("evidence_contrast", tmp_path), recorded(tmp_path))
 
 
 # ------------------------------------------------------------------ the tests of our runs
@@ -142,7 +143,7 @@ def test_a_line_has_each_test_and_what_it_sees(tmp_path, ours, seen):
     test = next(
         test for test in significance_tables.own_tests(papers.read(PAPER, FOLDER), lines).itertuples() if test.name == f"{ROWS}, P@1"
     )
-    row = next(row for row in cells(differences.two_tests_table(PAPER, lines, folder=FOLDER)) if row[0] == test.name)
+    row = next(row for row in cells(differences.two_tests_table(papers.read(PAPER, FOLDER), lines)) if row[0] == test.name)
     for text, shown in zip(row[1:4], (test.over_seeds, test.over_questions, test.over_both)):
         assert re.sub("[†‡]", "", text) == f"{in_a_cell(shown)}, {markup.probability(shown.p_value)}".replace("-0.0[", "+0.0[")
     assert row[4:] == ["3", "small", seen]
@@ -152,16 +153,16 @@ def test_a_line_has_each_test_and_what_it_sees(tmp_path, ours, seen):
 @pytest.mark.slow
 def test_one_seed_has_an_interval_over_questions_and_no_verdict(tmp_path):
     lines = compared(tmp_path, 0.9, 0.5, [0])
-    row = next(r for r in cells(differences.two_tests_table(PAPER, lines, folder=FOLDER)) if r[0].startswith(ROWS))
+    row = next(r for r in cells(differences.two_tests_table(papers.read(PAPER, FOLDER), lines)) if r[0].startswith(ROWS))
     said = "not testable hereone seed, and no other row shows how much seeds differ"
     assert row[1] == "one seed: no test" and row[2].startswith("+40.0‡[") and row[3:] == ["one seed", "1", "small", said]
-    assert lines_of(differences.claims_table(PAPER, lines, folder=FOLDER))[1][2:] == ["–40 questions, 1 seed, small", "–", said]
-    assert difference_plots.own_plot(PAPER, lines, FOLDER) is None
+    assert lines_of(differences.claims_table(papers.read(PAPER, FOLDER), lines))[1][2:] == ["–40 questions, 1 seed, small", "–", said]
+    assert difference_plots.own_plot(papers.read(PAPER, FOLDER), lines) is None
 
 
 def test_nothing_has_run(tmp_path):
-    assert "not run" in differences.two_tests_table(PAPER, recorded(tmp_path), folder=FOLDER)
-    assert difference_plots.own_plot(PAPER, recorded(tmp_path), FOLDER) is None
+    assert "not run" in differences.two_tests_table(papers.read(PAPER, FOLDER), recorded(tmp_path))
+    assert difference_plots.own_plot(papers.read(PAPER, FOLDER), recorded(tmp_path)) is None
     assert difference_plots.gains_plot("asbert", FOLDER) is None  # it prints no deviations
     assert "nothing to show yet" in differences.printed_table("asbert", folder=FOLDER)
 
@@ -171,8 +172,8 @@ def test_nothing_has_run(tmp_path):
 
 def directions(lines, folder=FOLDER):
     """The verdict in the table of claims, what the table of tests sees, and the word of the row in the results."""
-    claim = next(row for row in cells(differences.claims_table(PAPER, lines, folder=folder)) if row[0] == f"{ROWS}, MAP")
-    tests = next((row for row in cells(differences.two_tests_table(PAPER, lines, folder=folder)) if row[0] == f"{ROWS}, MAP"), [""])
+    claim = next(row for row in cells(differences.claims_table(papers.read(PAPER, folder), lines)) if row[0] == f"{ROWS}, MAP")
+    tests = next((row for row in cells(differences.two_tests_table(papers.read(PAPER, folder), lines)) if row[0] == f"{ROWS}, MAP"), [""])
     word = verdicts.of_cells(papers.read(PAPER, folder), "roberta_ssp", "wikiqa", ["map"], lines[lines.row == "roberta_ssp"])
     return claim[-1], tests[-1], *word
 
@@ -184,7 +185,7 @@ def test_a_reason_is_in_every_table_in_place_of_a_direction(tmp_path, more, reas
     said = f"{testable.VERDICT}RoBERTa + SSP: {reason}"
     words = (said, said, (testable.VERDICT, reason)) if reason else ("supported", "seeds and questions", ("reduced budget", ""))
     assert directions(lines) == words
-    figure = difference_plots.own_plot(PAPER, lines, FOLDER)
+    figure = difference_plots.own_plot(papers.read(PAPER, FOLDER), lines)
     assert reason or len(figure.axes[0].collections[1].get_offsets()) == 4, "both intervals of each metric"
     assert (figure is None) == bool(reason)
     html = results_table(PAPER, "table_2", lines, "wikiqa", folder=FOLDER)
@@ -218,9 +219,9 @@ def test_a_quote_over_dev_or_both_is_checked_against_these_questions(tmp_path):
     assert len({round(one, 1) for one in gain.values()}) == 3
     place = "p@1 of roberta_ssp - roberta_base on wikiqa at small"
     for over in ("dev", "both"):
-        assert quotes.quoted(f"{gain[over]:+.1f}: {place} over {over}", PAPER, lines, FOLDER).expression == f"{PAPER} {place} over {over}"
+        assert quotes.quoted(f"{gain[over]:+.1f}: {place} over {over}", PAPER, reader(lines)).expression == f"{PAPER} {place} over {over}"
         with pytest.raises(ValueError, match="the records give"):
-            quotes.quoted(f"{gain['test']:+.1f}: {place} over {over}", PAPER, lines, FOLDER)
+            quotes.quoted(f"{gain['test']:+.1f}: {place} over {over}", PAPER, reader(lines))
     shutil.copytree(FOLDER, tmp_path / "experiments")
     block = f'<span data-as2-figure="{PAPER} {place} over dev">{gain["dev"]:+.1f}</span>'
     assert pages.quoted(tmp_path, "page", BeautifulSoup(block, "html.parser")) == 1
@@ -235,9 +236,9 @@ def test_a_quote_over_dev_or_both_is_checked_against_these_questions(tmp_path):
 )
 def test_over_dev_only_differences_are_quoted_and_no_verdicts(tmp_path, text, message):
     lines = with_dev(tmp_path)
-    assert quotes.quoted("supported: map of roberta_ssp - roberta_base on wikiqa at small over both is better", PAPER, lines, FOLDER)
+    assert quotes.quoted("supported: map of roberta_ssp - roberta_base on wikiqa at small over both is better", PAPER, reader(lines))
     with pytest.raises(ValueError, match=message):
-        quotes.quoted(text, PAPER, lines, FOLDER)
+        quotes.quoted(text, PAPER, reader(lines))
 
 
 # ------------------------------------------------------------------ counted again
@@ -255,10 +256,10 @@ def test_every_reason_and_the_pooled_column_are_counted_again(tmp_path):
     commit(results, own | {"notebook": "pretrain", "metrics": {"validation": pre}, "per_question": []})
     folder = declaring(tmp_path, {"gpu": "it is <not> there"})
     lines = records.records(PAPER, results, tmp_path / "none", folder)
-    laptop = f'<div class="as2-laptop">{differences.laptop_claims_table(PAPER, lines, folder=folder)}</div>'
+    laptop = f'<div class="as2-laptop">{differences.laptop_claims_table(papers.read(PAPER, folder), lines)}</div>'
     shown = {
-        "claims": differences.claims_table(PAPER, lines, folder=folder) + laptop,
-        "two-tests": differences.two_tests_table(PAPER, lines, folder=folder),
+        "claims": differences.claims_table(papers.read(PAPER, folder), lines) + laptop,
+        "two-tests": differences.two_tests_table(papers.read(PAPER, folder), lines),
     } | {f"results table_{n}": results_table(PAPER, f"table_{n}", lines, folder=folder) for n in (1, 3)}
     reasons = ("P@1 is not above chance", REASON, "budget small pre-trains without")
     assert all(reason in shown["two-tests"] + shown["claims"] for reason in reasons) and "64 questions" in shown["claims"]

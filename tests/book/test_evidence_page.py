@@ -205,7 +205,7 @@ def shown(html):
 
 
 def nearest(runs) -> str:
-    return examples.examples_table("evidence_contrast", "longformer_base", "longformer_base_contrast", runs)
+    return examples.examples_table(papers.read("evidence_contrast"), runs, "longformer_base", "longformer_base_contrast")
 
 
 def test_contexts_without_texts_have_no_lists(monkeypatch):

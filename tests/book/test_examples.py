@@ -9,6 +9,7 @@ import pytest
 from pages import examples
 
 from aslab import papers, records, runs
+from aslab.analysis import comparisons
 from aslab.analysis import examples as chosen
 from aslab.show import plots
 from aslab.show.lists import beside, compare_rankings, ranked_example
@@ -218,7 +219,7 @@ def asked(monkeypatch, change=None):
 
 def test_examples_of_two_rows(tmp_path, monkeypatch):
     asked(monkeypatch)
-    html = examples.examples_table(PAPER, "roberta_base", "roberta_psd", local(tmp_path), folder=FOLDER)
+    html = examples.examples_table(papers.read(PAPER, FOLDER), local(tmp_path), "roberta_base", "roberta_psd")
     ids, counts = changes.rescued(BEFORE, AFTER, limit=2)
     fate = changes.fates(BEFORE, AFTER)
     lost = draws.choose(fate.index[fate == "lost"], 1)
@@ -236,7 +237,7 @@ def test_examples_of_two_rows(tmp_path, monkeypatch):
 def test_a_question_that_the_data_hold_otherwise_is_left_out(tmp_path, monkeypatch):
     name = changes.rescued(BEFORE, AFTER)[0][0]
     asked(monkeypatch, change=name)
-    html = examples.examples_table(PAPER, "roberta_base", "roberta_psd", local(tmp_path), folder=FOLDER)
+    html = examples.examples_table(papers.read(PAPER, FOLDER), local(tmp_path), "roberta_base", "roberta_psd")
     assert name not in re.findall(r"q\d+", html)
     assert "asked q" in html  # the others are as they were
 
@@ -244,7 +245,7 @@ def test_a_question_that_the_data_hold_otherwise_is_left_out(tmp_path, monkeypat
 def test_no_list_of_ids_where_the_text_is_not_at_hand(tmp_path, monkeypatch):
     monkeypatch.setattr(hub, "mirror", lambda name: None)
     monkeypatch.setattr(answers, "load_answers", lambda *_: pytest.fail("the hub was asked"))
-    html = examples.examples_table(PAPER, "roberta_base", "roberta_psd", local(tmp_path, "small", "wikiqa"), folder=FOLDER)
+    html = examples.examples_table(papers.read(PAPER, FOLDER), local(tmp_path, "small", "wikiqa"), "roberta_base", "roberta_psd")
     assert "The texts of its questions are not available here." in html and "<table" not in html
     assert "Of 50 questions:" in html
 
@@ -254,9 +255,9 @@ def test_a_site_for_others_has_no_text_that_may_not_be_passed_on(tmp_path, monke
     monkeypatch.setattr(answers, "fingerprint_of_answers", lambda name: "x")
     asked(monkeypatch)
     lines = local(tmp_path, "small", "wikiqa")
-    assert "asked q" in examples.examples_table(PAPER, "roberta_base", "roberta_psd", lines, folder=FOLDER)
+    assert "asked q" in examples.examples_table(papers.read(PAPER, FOLDER), lines, "roberta_base", "roberta_psd")
     monkeypatch.setenv(chosen.SITE, "https://example.org/")
-    assert "asked q" not in examples.examples_table(PAPER, "roberta_base", "roberta_psd", lines, folder=FOLDER)
+    assert "asked q" not in examples.examples_table(papers.read(PAPER, FOLDER), lines, "roberta_base", "roberta_psd")
 
 
 def test_what_is_short_enough_to_read_comes_first():
@@ -282,7 +283,7 @@ def test_the_reason_counts_ranks_and_shared_words():
 def test_what_can_be_read_comes_first(monkeypatch):
     """Of the committed records, with the text of our own questions alone."""
     monkeypatch.delenv(hub.MIRROR, raising=False)
-    html = examples.examples_table("asbert", "siamese_bert", "triplet_bert")
+    html = examples.examples_table(*comparisons.rows_and_runs("asbert"), "siamese_bert", "triplet_bert")
     places = re.findall(r"<strong>([^,<]+), budget small", html)
     assert places == ["pydocs", "WikiQA", "TREC-QA"] and html.count("The texts of its questions are not available here.") == 2
     assert "Rescued: What is" in html.partition("WikiQA")[0]
@@ -312,7 +313,7 @@ def test_examples_from_committed_records(tmp_path, monkeypatch):
     assert held() == [("rescued", won, beside["candidates"], [[f"{won}-1", 1, 0.9, 1]])]
     psd["chosen"] = []
     commit(tmp_path, psd)
-    html = examples.examples_table(PAPER, *rows, recorded(tmp_path), folder=FOLDER)
+    html = examples.examples_table(papers.read(PAPER, FOLDER), recorded(tmp_path), *rows)
     assert "share no question" in html
 
 
@@ -320,7 +321,7 @@ def test_moves_of_two_rows(tmp_path):
     for seed in (0, 1):
         commit(tmp_path, record("roberta_base", "wikiqa", "small", seed, 0.5), record("roberta_psd", "wikiqa", "small", seed, 0.7))
     commit(tmp_path, record("roberta_psd", "wikiqa", "gpu", 0, 0.9))  # without the other row at its budget
-    ((dataset, said, figure),) = chosen.moves_of_rows(PAPER, "roberta_base", "roberta_psd", recorded(tmp_path), FOLDER)
+    ((dataset, said, figure),) = chosen.moves_of_rows(papers.read(PAPER, FOLDER), recorded(tmp_path), "roberta_base", "roberta_psd")
     pairs = []
     for seed in (0, 1):
         both = [{name: rr for name, _, _, rr in record(row, "", "", seed, mean)["per_question"]} for row, mean in (("a", 0.5), ("b", 0.7))]
@@ -334,10 +335,10 @@ def test_moves_of_two_rows(tmp_path):
 
 def test_rows_that_have_not_run(tmp_path):
     commit(tmp_path, record("roberta_base", "wikiqa", "small", 0, 0.5))
-    assert chosen.moves_of_rows(PAPER, "roberta_base", "roberta_psd", recorded(tmp_path), FOLDER) == []
-    assert examples.examples_table(PAPER, "roberta_base", "roberta_psd", recorded(tmp_path), folder=FOLDER) == ""
+    assert chosen.moves_of_rows(papers.read(PAPER, FOLDER), recorded(tmp_path), "roberta_base", "roberta_psd") == []
+    assert examples.examples_table(papers.read(PAPER, FOLDER), recorded(tmp_path), "roberta_base", "roberta_psd") == ""
     with pytest.raises(ValueError, match="unknown row 'roberta_pds'; did you mean 'roberta_psd'"):
-        chosen.moves_of_rows(PAPER, "roberta_base", "roberta_pds", recorded(tmp_path), FOLDER)
+        chosen.moves_of_rows(papers.read(PAPER, FOLDER), recorded(tmp_path), "roberta_base", "roberta_pds")
 
 
 @pytest.mark.mirror

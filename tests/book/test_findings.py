@@ -19,7 +19,7 @@ from scipy import stats
 from aslab import papers
 from aslab.analysis import claims, comparisons, difference_plots, quotes
 
-from ..made_up import FOLDER, PAPER, ahead_and_behind, cells, commit, record, recorded
+from ..made_up import FOLDER, PAPER, ahead_and_behind, cells, commit, reader, record, recorded
 from ..trust import pages as built_pages
 from ..trust import recompute_claims, traced_claims
 from .tables import results_table
@@ -57,7 +57,7 @@ def by_hand(folder, row: str, other: str, place: str) -> tuple[float, float, flo
 
 
 def test_every_claim_with_runs_is_a_sentence_and_all_are_counted(results):
-    html = findings.findings_html(PAPER, recorded(results), folder=FOLDER)
+    html = findings.findings_html(papers.read(PAPER, FOLDER), recorded(results))
     said = sentences(html)
     words = next(text for text in said if text.startswith("On WikiQA the SSP objective lifts RoBERTa."))
     gain = "{:+.1f} [{:+.1f}, {:+.1f}]".format(*by_hand(results, "roberta_ssp", "roberta_base", "wikiqa-small"))
@@ -76,7 +76,7 @@ def test_every_claim_with_runs_is_a_sentence_and_all_are_counted(results):
 def test_an_inconclusive_claim_names_the_smallest_effect_that_would_be_seen(tmp_path, reached, shown):
     for seed, mean in enumerate(reached):
         commit(tmp_path, record("roberta_ssp", "wikiqa", "small", seed, mean), record("roberta_base", "wikiqa", "small", seed, 0.4))
-    (words,) = [text for text in sentences(findings.findings_html(PAPER, recorded(tmp_path), folder=FOLDER)) if SSP in text]
+    (words,) = [text for text in sentences(findings.findings_html(papers.read(PAPER, FOLDER), recorded(tmp_path))) if SSP in text]
     (power,) = re.findall(r"80 % power from (\S+) points on", words) or [None]
     assert bool(power) == shown == (": inconclusive " in words)
     if shown:
@@ -94,7 +94,7 @@ def test_a_head_that_one_row_alone_keeps_is_a_note(results, kept, note):
         for seed in (0, 1, 2):
             more = {"earlier": [{"notebook": "pretrain", "name": f"of {row}", "settings": {"model": "made/up"}}]}
             commit(results, record(row, "wikiqa", "small", seed, 0.5, {"model": f"of {row}", "keep_head": keeps}, **more))
-    said = sentences(findings.findings_html(PAPER, recorded(results), folder=FOLDER))
+    said = sentences(findings.findings_html(papers.read(PAPER, FOLDER), recorded(results)))
     (both,) = [text for text in said if "RoBERTa + SSP − RoBERTa + PSD, WikiQA" in text]
     assert (note in both) if note else ("keeps the head" not in both)
     assert not any("keeps the head" in text for text in said if "− RoBERTa-Base" in text)
@@ -106,7 +106,7 @@ def test_runs_of_this_machine_say_nothing_there(results):
     here = runs[runs.row == "roberta_ssp"].assign(source="this machine", row="electra_ssp")
     base = runs[runs.row == "roberta_base"].assign(source="this machine", row="electra_base")
     both = pd.concat([runs, here, base])
-    assert findings.findings_html(PAPER, both, folder=FOLDER) == findings.findings_html(PAPER, runs, folder=FOLDER)
+    assert findings.findings_html(papers.read(PAPER, FOLDER), both) == findings.findings_html(papers.read(PAPER, FOLDER), runs)
     drawn = [
         difference_plots.claim_points(papers.read(PAPER), claims.judged(papers.read(PAPER), lines)).name.tolist() for lines in (runs, both)
     ]
@@ -120,8 +120,8 @@ def test_words_of_a_papers_file_are_never_markup(results, monkeypatch):
         claim |= {"claim": payload, "where": payload}
     runs = recorded(results)
     monkeypatch.setattr(comparisons, "rows_and_runs", lambda *_: (data, runs))
-    monkeypatch.setattr(papers, "papers", lambda: (PAPER,))
-    for html in (findings.findings_html(PAPER), findings.headline_table()):
+    monkeypatch.setattr(papers, "PAPERS", (PAPER,))
+    for html in (findings.findings_html(data, runs), findings.headline_table()):
         assert "&lt;img" in html and "<img" not in html and "<b>" not in html
 
 
@@ -131,7 +131,7 @@ def test_words_of_a_papers_file_are_never_markup(results, monkeypatch):
 def headline(committed: pd.DataFrame) -> dict[str, pd.DataFrame]:
     """Title of a paper -> the lines of its headline claims, on its own data sets."""
     lines = {}
-    for data in map(papers.read, papers.papers()):
+    for data in map(papers.read, papers.PAPERS):
         of = committed[(committed.paper == data["slug"]) & (committed.family != "laptop")]
         lines[data["title"]] = of.set_index("claim").loc[data["headline"]]
     return lines
@@ -182,8 +182,8 @@ def test_the_answer_counts_all_claims(committed):
     chosen = Counter(word for lines in headline(committed).values() for word in lines.verdict)
     own, ours = Counter(committed[~pydocs].verdict), Counter(committed[pydocs].verdict)
     assert findings.answer() == (
-        f"{chosen.total()} headline claims: {counts(chosen)}. In all, {own.total()} claims on public data sets: {counts(own)}. "
-        f"And {ours.total()} claims on pydocs: {counts(ours)}."
+        f"<p>{chosen.total()} headline claims: {counts(chosen)}. In all, {own.total()} claims on public data sets: {counts(own)}. "
+        f"And {ours.total()} claims on pydocs: {counts(ours)}.</p>"
     )
 
 
@@ -206,7 +206,7 @@ def test_the_plot_of_a_paper_has_the_printed_difference_and_both_of_ours(results
     for test, place in (("ours", "wikiqa-small"), (difference_plots.PYDOCS, "pydocs-laptop")):
         ours = [100 * value for value in (pairs[SSP, test].difference, *pairs[SSP, test].interval)]
         assert ours == pytest.approx(by_hand(results, "roberta_ssp", "roberta_base", place))
-    figure = difference_plots.claims_plot(PAPER, runs, FOLDER)
+    figure = difference_plots.plot_of([(data, claims.judged(data, runs))])
     assert [label.get_text().replace("\n", " ") for label in figure.axes[0].get_yticklabels()] == list(dict.fromkeys(points.name))
     assert drawn(figure) == pytest.approx(sorted(100 * pair.difference for pair in points.pair))
 
@@ -230,7 +230,8 @@ def test_without_runs_there_is_no_answer_and_no_plot(tmp_path, monkeypatch):
     nothing = recorded(tmp_path)
     monkeypatch.setattr(comparisons, "rows_and_runs", lambda paper, *_: (papers.read(paper), nothing))
     assert findings.answer() == "" and difference_plots.overview_plot() is None
-    assert difference_plots.claims_plot(PAPER, nothing, FOLDER) is None
+    monkeypatch.setattr(difference_plots, "rows_and_runs", comparisons.rows_and_runs)
+    assert difference_plots.claims_plot(PAPER) is None
 
 
 # ------------------------------------------------------------------ tied for best
@@ -240,9 +241,9 @@ def test_without_runs_there_is_no_answer_and_no_plot(tmp_path, monkeypatch):
 def test_rows_that_are_not_told_from_the_best_are_tied_with_it(results):
     data, runs = papers.read(PAPER, FOLDER), recorded(results)
     lines = runs[runs.budget == "small"]
-    assert comparisons.best_rows(data, lines, "map", 500) == ["roberta_ssp"]
-    assert sorted(comparisons.best_rows(data, lines[lines.row != "roberta_ssp"], "p@1", 500)) == ["roberta_base", "roberta_psd"]
-    assert not comparisons.best_rows(data, lines[lines.row == "roberta_ssp"], "map", 500), "one row is not the best of a table"
+    assert comparisons.best_rows(data, lines, "map") == ["roberta_ssp"]
+    assert sorted(comparisons.best_rows(data, lines[lines.row != "roberta_ssp"], "p@1")) == ["roberta_base", "roberta_psd"]
+    assert not comparisons.best_rows(data, lines[lines.row == "roberta_ssp"], "map"), "one row is not the best of a table"
     html = results_table(PAPER, "table_1", runs, "wikiqa", folder=FOLDER)
     bold = [line for line in html.split("\n") if "as2-best" in line]
     assert len(bold) == 1 and bold[0].count("as2-best") == 3 and "90.0" in bold[0] and "Bold: the best of our rows" in html
@@ -270,7 +271,7 @@ def test_rows_that_are_not_told_from_the_best_are_tied_with_it(results):
     ],
 )
 def test_a_quoted_figure_follows_from_the_records(results, text, shown):
-    quote = quotes.quoted(" ".join(text.split()), PAPER, recorded(results), FOLDER)
+    quote = quotes.quoted(" ".join(text.split()), PAPER, reader(recorded(results)))
     assert quote.shown == shown and quote.files.startswith(f"results/{PAPER}/{{roberta_")
     assert "bm25" not in quote.files and "seed{}" not in quote.files, "a record that is there"
 
@@ -297,7 +298,7 @@ def test_a_quoted_figure_follows_from_the_records(results, text, shown):
 )
 def test_a_figure_that_does_not_follow_is_refused(results, text, said):
     with pytest.raises(ValueError, match=said):
-        quotes.quoted(text, PAPER, recorded(results), FOLDER)
+        quotes.quoted(text, PAPER, reader(recorded(results)))
 
 
 QUOTED = re.compile(r"\{as2-figure\}`([^`]+)`")

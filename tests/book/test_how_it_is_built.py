@@ -75,7 +75,7 @@ def test_files_and_folders_of_the_packages_lead_to_their_first_module(page):
 def test_every_paper_has_five_files_to_read():
     _, *parts = re.split(r"^\[.*?\]\(papers/(\w+)\.md\)$", PAGE.split("## Five files")[1].split("## Change it")[0], flags=re.MULTILINE)
     files = {paper: re.findall(r"^\| \{as2-src\}`([^`]+)` \| \S", text, re.MULTILINE) for paper, text in zip(parts[::2], parts[1::2])}
-    assert list(files) == list(papers.papers())
+    assert list(files) == list(papers.PAPERS)
     assert all(len(set(names)) == 5 for names in files.values())
 
 

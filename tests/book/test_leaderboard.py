@@ -20,7 +20,7 @@ def board(folder, draws=500):
     """Of made-up records of one paper, which another paper has too under another row."""
     runs = {
         paper: pd.DataFrame(columns=["row", "dataset", "budget", "seed", "source", "name", "folder", "record", "earlier"])
-        for paper in papers.papers()
+        for paper in papers.PAPERS
     }
     runs[PAPER] = recorded(folder)
     again = runs[PAPER][runs[PAPER].row == "roberta_base"].assign(row="pairwise_roberta_base")

@@ -21,7 +21,7 @@ def page(directives):
     return directives("as2_papers")
 
 
-@pytest.mark.parametrize("paper", papers.papers())
+@pytest.mark.parametrize("paper", papers.PAPERS)
 def test_a_paper_is_five_pages_and_an_executed_report(paper):
     summary = (ROOT / "book" / "papers" / f"{paper}.md").read_text("utf-8")
     assert [f":link: {paper}/{name}\n" in summary for name in PAGES] == [True] * 4
@@ -83,7 +83,7 @@ def missing_runs(chain: str) -> list[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("paper", papers.papers())
+@pytest.mark.parametrize("paper", papers.PAPERS)
 def test_the_commands_of_committed_rows_start_from_nothing(page, paper):
     """A run that a command starts from is made by a command above it; the run of the last command is the row's."""
     data, lines = papers.read(paper), records.records(paper)

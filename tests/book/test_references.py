@@ -29,8 +29,8 @@ def test_the_papers_are_cited_alike_everywhere():
     entries = dict(ENTRIES)
     references = yaml.safe_load((ROOT / "CITATION.cff").read_text("utf-8"))["references"]
     named = {reference["url"]: reference for reference in references}
-    assert len(named) == len(papers.papers())
-    for slug in papers.papers():
+    assert len(named) == len(papers.PAPERS)
+    for slug in papers.PAPERS:
         reference = named[field(entries[slug], "url")]
         assert reference["title"] == re.sub(r"[{}]", "", field(entries[slug], "title"))
         authors = [f"{author['family-names']}, {author['given-names']}" for author in reference["authors"]]
@@ -49,7 +49,7 @@ def test_the_entry_of_this_book_is_its_citation_file():
 
 
 def test_papers_give_their_own_entry_to_copy():
-    for slug in papers.papers():
+    for slug in papers.PAPERS:
         for page in (f"papers/{slug}", "references"):
             assert f':start-at: "{{{slug},"' in (ROOT / "book" / f"{page}.md").read_text("utf-8")
         title = re.sub(r"[{}]", "", field(dict(ENTRIES)[slug], "title"))

@@ -14,7 +14,7 @@ from aslab.show import plots
 from asutil.io import disk
 
 from ..made_up import BACKBONE, FOLDER, PAPER, cells, commit, line, record, recorded, values
-from .tables import results_table
+from .tables import REDUCED, caption_of, results_table, verdict_of
 
 
 def exact(notebook, **given):
@@ -101,17 +101,20 @@ def test_results_table(results):
     wikiqa = results_table(PAPER, "table_1", recorded(results), "wikiqa", folder=FOLDER)
     assert wikiqa in html
     table = cells(wikiqa)
-    assert table[0] == ["Row", "From", "P@1", "MAP", "MRR", "Seeds", "Budget", "Verdict"]
-    assert table[1] == ["random order", "no training", "12.3", "23.4", "34.5", "–", "–", "–"]
-    assert table[2] == ["BM25", "no training", "45.6", "50.0", "–", "–", "–", "–"]  # document order means nothing here
-    assert table[3] == ["RoBERTa-Base", "paper", "78.3 ± 2.8", "85.8 ± 1.3", "87.2 ± 1.3", "5", "paper", ""]
-    assert table[4] == ["ours", "50.0 ± 0.0", "60.0 ± 0.0", "70.0 ± 0.0", "3", "small", "reduced budget"]
-    assert table[6] == ["ours", "75.0", "75.0", "85.0", "1", "gpu", "reduced budget"]  # the largest budget, one seed: no spread
+    assert table[0] == ["Row", "From", "P@1", "MAP", "MRR", "Seeds", "Budget"]
+    assert table[1] == ["random order", "no training", "12.3", "23.4", "34.5", "–", "–"]
+    assert table[2] == ["BM25", "no training", "45.6", "50.0", "–", "–", "–"]  # document order means nothing here
+    assert table[3] == ["RoBERTa-Base", "paper", "78.3 ± 2.8", "85.8 ± 1.3", "87.2 ± 1.3", "5", "paper"]
+    assert table[4] == ["ours", "50.0 ± 0.0", "60.0 ± 0.0", "70.0 ± 0.0", "3", "small"]
+    assert table[6] == ["ours", "75.0", "75.0", "85.0", "1", "gpu"]  # the largest budget, one seed: no spread
+    assert verdict_of(wikiqa, "ours", "small") == "reduced budget"
+    assert caption_of(wikiqa).endswith(f" Our runs began with roberta-base. {REDUCED}") and "as2-model" not in wikiqa
+    assert html.count(REDUCED.replace("'", "&#x27;")) == html.count("Our runs began with") == 1, "in no table without runs"
     folded = line(wikiqa, "RoBERTa + SP")
     assert folded[:3] + folded[-1:] == ["RoBERTa + SP", "paper", "81.0 ± 0.8", "not run"]
     assert "<summary>WikiQA: 10 of 12 rows without runs of ours</summary>" in wikiqa and wikiqa.count("<details") == 1
     assert len(table) == 3 + 12 + 2 + 1  # every printed row stays, run or not, below two lines of column names
-    panels = report.results_panels(PAPER, "table_1", recorded(results), folder=FOLDER)
+    panels = report.results_panels(papers.read(PAPER, FOLDER), recorded(results), "table_1")
     assert [name for name, _ in panels] == ["WikiQA", "Not run"] and panels[1][1].count("<details") == 3
 
 
@@ -120,6 +123,21 @@ def test_our_rows_name_the_model_that_ran(results):
     commit(results, record("roberta_sp", "wikiqa", "small", 0, 0.5, {"model": RUN}, earlier=[pre]))
     html = results_table(PAPER, "table_1", recorded(results), "wikiqa", folder=FOLDER)
     assert '>ours<small class="as2-model">small &lt;model&gt;</small></td>' in html
+    assert html.count('>ours<small class="as2-model">roberta-base</small></td>') == 2 and "Our runs began with" not in html
+
+
+def test_verdicts_that_differ_are_a_column(results):
+    """Of two rows one has a model whose slots are one vector: each line has its own verdict, and the caption has none."""
+    slots = {"slot_cosines": {"first": [0.5, 0.9995], "mean": [0.2, 0.7], "pooling": "first"}}
+    commit(results, record("roberta_sp", "wikiqa", "small", 0, 0.5, figures=slots))
+    html = results_table(PAPER, "table_1", recorded(results), "wikiqa", folder=FOLDER)
+    table = cells(html)
+    assert table[0] == ["Row", "From", "P@1", "MAP", "MRR", "Seeds", "Budget", "Verdict"]
+    assert table[1] == ["random order", "no training", "12.3", "23.4", "34.5", "–", "–", "–"]
+    assert line(html, "RoBERTa-Base", "paper")[-2:] == ["paper", ""]
+    assert table[4][-2:] == ["small", "reduced budget"] and verdict_of(html, "ours", "gpu") == "reduced budget"
+    assert [row[-1] for row in table if row[0] == "ours"].count("not testable herethe slots of its joint model are one vector") == 1
+    assert caption_of(html).endswith(" Our runs began with roberta-base.") and REDUCED not in caption_of(html)
 
 
 def test_laptop_runs_never_stand_beside_the_paper(results):
@@ -173,7 +191,7 @@ def test_verdicts_at_the_papers_settings(tmp_path):
     # one seed with another batch size: nothing is compared any more
     commit(tmp_path, record("roberta_base", "wikiqa", "paper", 1, 0.775, EXACT | {"batch_size": 8}))
     html = results_table(PAPER, "table_1", recorded(tmp_path), "wikiqa", folder=FOLDER)
-    assert line(html, "ours", "paper")[-1] == "reduced budget"
+    assert verdict_of(html, "ours", "paper") == "reduced budget"
 
 
 def test_a_chain_is_exact_only_as_a_whole(tmp_path):
@@ -187,11 +205,11 @@ def test_a_chain_is_exact_only_as_a_whole(tmp_path):
         for seed in range(3):
             commit(tmp_path, record("roberta_ssp", "wikiqa", "paper", seed, 0.825, own, earlier=earlier))
         html = results_table(PAPER, "table_2", recorded(tmp_path), "wikiqa", folder=FOLDER)
-        assert line(html, "ours", "paper")[-1] == expected
+        assert verdict_of(html, "ours", "paper") == expected
     for seed in range(3):  # fine-tuned from the released backbone: that is another row
         commit(tmp_path, record("roberta_ssp", "wikiqa", "paper", seed, 0.825, EXACT))
     html = results_table(PAPER, "table_2", recorded(tmp_path), "wikiqa", folder=FOLDER)
-    assert line(html, "ours", "paper")[-1] == "reduced budget"
+    assert verdict_of(html, "ours", "paper") == "reduced budget"
 
 
 def test_pretraining_accuracy(tmp_path):
@@ -200,7 +218,8 @@ def test_pretraining_accuracy(tmp_path):
     commit(tmp_path, shown)
     html = results_table(PAPER, "table_3", recorded(tmp_path), folder=FOLDER)
     assert line(html, "RoBERTa + SSP", "paper")[2:5] == ["91.8", "83.1", "–"]  # one model: no number of seeds
-    assert line(html, "ours", "small")[1:4] == ["80.0majority 79.0", "40.0", "1"]
+    assert line(html, "ours", "small")[1:] == ["80.0majority 79.0", "40.0", "1", "small"]
+    assert verdict_of(html, "ours", "small") == "reduced budget"
     assert "<caption>Own pre-training task" in html
     assert "std over seeds" not in html
 
@@ -214,8 +233,9 @@ def test_the_order_of_examples_stands_in_a_table_of_our_own_with_chance_below(tm
     assert line(html, "Row")[2:4] == ["AUC", "First in its group"]
     assert line(html, "RoBERTa + SSP")[1:4] == ["ours", "91.2TF-IDF 75.6", "73.4chance 20.0TF-IDF 60.7"]
     assert "paper" not in {cell for cells_of_line in cells(html) for cell in cells_of_line}
-    printed = cells(results_table(PAPER, "table_3", recorded(tmp_path), folder=FOLDER))[0]
-    assert printed == ["Row", "From", "Accuracy", "F1", "Seeds", "Budget", "Verdict"]
+    html = results_table(PAPER, "table_3", recorded(tmp_path), folder=FOLDER)
+    assert cells(html)[0] == ["Row", "From", "Accuracy", "F1", "Seeds", "Budget"]
+    assert verdict_of(html, "ours", "small") == "reduced budget"
 
 
 # ------------------------------------------------------------------ marks
@@ -287,7 +307,7 @@ def test_a_changed_record_changes_its_table_alone(results):
     assert after["table_3"] == before["table_3"]
     assert line(after["table_1"], "ours", "small")[1] == "53.3 ± 5.8"
     path.unlink()
-    assert line(results_table(PAPER, "table_1", recorded(results), folder=FOLDER), "ours", "small")[-3] == "2"
+    assert line(results_table(PAPER, "table_1", recorded(results), folder=FOLDER), "ours", "small")[-2:] == ["2", "small"]
 
 
 def test_unknown_tables_are_refused(results):
@@ -331,32 +351,33 @@ def machine(tmp_path, monkeypatch):
 
 def test_laptop_table(machine):
     local = records.records(PAPER, machine / "none", machine, FOLDER)
-    html = miniature.laptop_table(PAPER, local, links={"finetune-psd-bbbbbbbbbbbb": 'runs/x.html?a="b'}, folder=FOLDER)
+    html = miniature.laptop_table(papers.read(PAPER, FOLDER), local, links={"finetune-psd-bbbbbbbbbbbb": 'runs/x.html?a="b'})
     table = cells(html)
     assert table[1][:3] == ["random order", "no training", "12.3"]
-    assert table[3] == ["RoBERTa-Base", "ours, this machine", "50.0", "60.0", "70.0", "1", "laptop", "–", "reduced budget"]
-    assert line(html, "RoBERTa + SSP") == ["RoBERTa + SSP", "not run", *["–"] * 7]
+    assert table[3] == ["RoBERTa-Base", "ours, this machine", "50.0", "60.0", "70.0", "1", "–"]
+    assert line(html, "RoBERTa + SSP") == ["RoBERTa + SSP", "not run", *["–"] * 5]
+    assert table[0] == ["Row", "From", "P@1", "MAP", "MRR", "Seeds", "MAP against its baseline [95 %]"] and "reduced budget" not in html
     psd = line(html, "RoBERTa + PSD")
-    assert [text.rstrip("†‡") for text in psd[:7]] == [
+    assert [text.rstrip("†‡") for text in psd[:6]] == [
         "RoBERTa + PSD",
         "ours, this machine (seed 0)",
         "70.0",
         "72.0",
         "82.0",
         "1",
-        "laptop",
     ]
-    assert psd[7].startswith("+12.0 [") and psd[8] == "reduced budget"
+    assert psd[6].startswith("+12.0 [") and len(psd) == 7
     assert 'href="runs/x.html?a=&quot;b"' in html
     assert "40 test questions" in html
-    own_task = miniature.laptop_table(PAPER, local, folder=FOLDER, table="table_3")
+    own_task = miniature.laptop_table(papers.read(PAPER, FOLDER), local, table="table_3")
     assert line(own_task, "RoBERTa + PSD")[:2] == ["RoBERTa + PSD", "ours, this machine"] and "81.0" in line(own_task, "RoBERTa + PSD")[2]
-    assert line(own_task, "RoBERTa + PSD")[-1] == "reduced budget" and line(own_task, "BERT (NSP)")[1] == "not run"
-    only = cells(miniature.laptop_table(PAPER, local, folder=FOLDER, table="table_5"))
+    assert line(own_task, "RoBERTa + PSD")[-1] == "1" and line(own_task, "BERT (NSP)") == ["BERT (NSP)", "not run", *"–––"]
+    assert cells(own_task)[0] == ["Row", "From", "Accuracy", "F1", "Seeds"] and "reduced budget" not in own_task
+    only = cells(miniature.laptop_table(papers.read(PAPER, FOLDER), local, table="table_5"))
     assert [row[0] for row in only[3:]] == [
         papers.read(PAPER, FOLDER)["rows"][name]["name"] for name in papers.read(PAPER, FOLDER)["tables"]["table_5"]["rows"]
     ]
-    empty = miniature.laptop_table(PAPER, local.iloc[:0], folder=FOLDER)
+    empty = miniature.laptop_table(papers.read(PAPER, FOLDER), local.iloc[:0])
     data = papers.read(PAPER, FOLDER)
     void = [row["name"] for row in data["rows"].values() if "laptop" in row.get("not_testable", {})]
     said = {row[0]: row[1] for row in cells(empty)[1:]}
@@ -370,29 +391,29 @@ def test_committed_laptop_runs_stand_above_those_of_this_machine(machine, tmp_pa
         tmp_path / "kept",
         record("roberta_psd", "pydocs", "laptop", 0, 0.1, hardware={"cpu_cores": 2, "architecture": "x86_64", "system": "Linux"}),
     )
-    html = miniature.laptop_table(PAPER, records.records(PAPER, tmp_path / "kept", machine, FOLDER), folder=FOLDER)
+    html = miniature.laptop_table(papers.read(PAPER, FOLDER), records.records(PAPER, tmp_path / "kept", machine, FOLDER))
     table = cells(html)
     place = next(number for number, row in enumerate(table) if row[0] == "RoBERTa-Base")
-    assert table[place][1:3] == ["ours", "20.0 ± 0.0"] and table[place][5:7] == ["3", "laptop"]
+    assert table[place][1:3] == ["ours", "20.0 ± 0.0"] and table[place][5:] == ["3", "–"]
     assert table[place + 1][:2] == ["ours, this machine", "50.0"]
     place = next(number for number, row in enumerate(table) if row[0] == "RoBERTa + PSD")
-    assert table[place][7].startswith("-6.0 [") and table[place + 1][6].startswith("+12.0 [")  # each against its own kind
+    assert table[place][6].startswith("-6.0 [") and table[place + 1][5].startswith("+12.0 [")  # each against its own kind
     assert "Ours: 2 x86_64 cores, Linux." in html
 
 
 def test_the_demonstration_shows_what_this_machine_made_alone(machine, tmp_path):
     commit(tmp_path / "kept", record("roberta_ssp", "pydocs", "laptop", 0, 0.9))
     both = records.records(PAPER, tmp_path / "kept", machine, FOLDER)
-    table = cells(miniature.demo_table(PAPER, both, FOLDER))
+    table = cells(miniature.demo_table(papers.read(PAPER, FOLDER), both))
     assert table[1:3] == [["random order", "no training", "23.4", "–"], ["BM25", "no training", "50.0", "–"]]
     assert table[3] == ["RoBERTa-Base", "–", "60.0", "–"] and table[5] == ["RoBERTa + SSP", "–", "–", "–"]
     assert table[4][0] == "RoBERTa + PSD" and table[4][2].rstrip("†‡") == "72.0" and table[4][3].startswith("+12.0 [")
-    assert miniature.demo_table(PAPER, both[both.source != records.HERE], FOLDER) == ""
+    assert miniature.demo_table(papers.read(PAPER, FOLDER), both[both.source != records.HERE]) == ""
 
 
-@pytest.mark.parametrize("paper", papers.papers()[1:])
+@pytest.mark.parametrize("paper", papers.PAPERS[1:])
 def test_a_paper_without_a_laptop_budget_shows_its_rows_as_not_run(paper, results):
-    table = cells(miniature.laptop_table(paper, recorded(results).iloc[:0], folder=FOLDER))
+    table = cells(miniature.laptop_table(papers.read(paper, FOLDER), recorded(results).iloc[:0]))
     names = [row["name"] for row in papers.read(paper, FOLDER)["rows"].values()]
     if "laptop" not in papers.read(paper, FOLDER).get("budgets", {}):
         assert [row[:2] for row in table[1:]] == [[name, "not run"] for name in names]
@@ -419,8 +440,8 @@ def test_local_runs_are_marked_and_are_sources(machine):
     local["budget"] = "small"
     local["dataset"] = local["dataset"].replace("pydocs", "wikiqa")
     html = results_table(PAPER, "table_1", local, "wikiqa", folder=FOLDER)
-    assert line(html, "ours, this machine", "70.0")[-1] == "reduced budget"
-    assert "seed, small, this machine<" in differences.claims_table(PAPER, local, folder=FOLDER)
+    assert verdict_of(html, "ours, this machine", "70.0") == "reduced budget"
+    assert "seed, small, this machine<" in differences.claims_table(papers.read(PAPER, FOLDER), local)
     data = papers.read(PAPER, FOLDER)
     published = [(row, name, cells) for row, content in data["rows"].items() for name, cells in content["published"].items() if cells]
     words = {word for row, name, cells in published for word, _ in verdicts.of_cells(data, row, name, cells, local.iloc[:0])}
@@ -482,7 +503,7 @@ def test_logs_have_readable_names(machine):
 
 def test_a_table_of_results_knows_one_word_only():
     with pytest.raises(ValueError, match="the word laptop is expected, or nothing: got 'labtop'"):
-        miniature.results("sentence_objectives", "table_2", "labtop", page=None)
+        miniature.results({}, None, "table_2", "labtop", page=None)
 
 
 def test_a_committed_row_links_to_its_executed_notebook(directives):
@@ -491,7 +512,8 @@ def test_a_committed_row_links_to_its_executed_notebook(directives):
     _, runs = comparisons.rows_and_runs("asbert")
     lines = runs[runs.name == name]
     links = directives("as2_pages").Page("papers/asbert/results").links
-    html = report.origin_cell("committed", lines[:1], links)
+    origins = report.Origins(links, ["one", "another"])
+    html = origins.cell("committed", lines[:1])
     assert re.search(r'href="([^"]*)" aria-label="([^"]*)"', html).groups() == (f"../../gallery/{name}.html", "Executed notebook, seed 0")
 
-    assert "as2-notebook" not in report.origin_cell("committed", runs[runs.name != name][:1], links)
+    assert "as2-notebook" not in origins.cell("committed", runs[runs.name != name][:1])

@@ -11,7 +11,7 @@ from aslab.analysis import comparisons, quotes, testable
 
 from .committed import EVERY, ROOT, committed, precisions
 
-SUMMARIES = papers.papers()
+SUMMARIES = papers.PAPERS
 BOOK = ROOT / "book"
 # The glossary explains a word of the settings that the pages avoid.
 PAGES = [path for path in sorted((*BOOK.glob("*.md"), *BOOK.glob("papers/**/*.md"))) if path.stem != "glossary"]

@@ -200,7 +200,7 @@ def test_asnq_protocols_limits_and_positives(tmp_path, monkeypatch):
     few = load_answers("asnq", limit=5)["train"]
     assert [(q.text, len(q.candidates)) for q in few] == [(f"who is {id.split('-')[1]}?", 7) for id in few.ids]
     assert few.report["dropped"] == {"beyond the limit": {"questions": 35, "candidates": 245}}
-    with pytest.raises(ValueError, match=r"unknown protocol 'asbert'.*Known: clean"):
+    with pytest.raises(ValueError, match=r"protocol: one of clean expected, got 'asbert'"):
         load_answers("asnq", "asbert")
 
 

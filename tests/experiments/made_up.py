@@ -96,7 +96,7 @@ def published(paper, folder, atol=1e-8):
     """Publish the runs of a folder: their lines before and after, which say the same, and <row>/<name> -> committed record."""
     before = recorded(paper, folder)
     before = before[before.budget != "laptop"]
-    places = publish.publish(paper, folder / "results", folder / "runs")
+    places = list(publish.publish(paper, folder / "results", folder / "runs"))
     after = records.records(paper, folder / "results", folder / "no runs")
     assert set(after.source) == {records.COMMITTED} and len(after) == len(before) == len(places)
     key = ["dataset", "row", "seed"]

@@ -17,7 +17,7 @@ from aslab.show import pca
 from asutil import metrics
 from asutil.data.data_sets import ANSWERS
 
-from ..book.tables import results_table
+from ..book.tables import results_table, verdict_of
 from ..made_up import by_hand, cells, in_a_cell
 from . import made_up
 from .made_up import settings_of
@@ -266,8 +266,10 @@ def test_other_papers_have_no_dev_columns():
 def test_tables_of_both_sides(tmp_path):
     made(tmp_path, "small", {"mean_bert": 0.4, "cls_bert": 0.5, "siamese_bert": 0.6})
     lines = recorded(tmp_path)
-    dev, test = (cells(results_table(PAPER, "table_3", lines, dataset)) for dataset in ("wikiqa_dev", "wikiqa"))
+    pages = [results_table(PAPER, "table_3", lines, dataset) for dataset in ("wikiqa_dev", "wikiqa")]
+    dev, test = map(cells, pages)
     assert dev[0] == ["Row", "From", "MAP", "Seeds", "Budget", "Verdict"] and test[0][2:4] == ["MAP", "MRR"]
+    assert [verdict_of(html, "ours, this machine") for html in pages] == ["reduced budget"] * 2  # in a column: MEAN-BERT has another
     for table, side in ((dev, "dev"), (test, "test")):
         ours = [row for row in table if row[0] == "ours, this machine"]
         mean = 100 * np.array([map_of(level, range(seeds), side) for level, seeds in ((0.5, 1), (0.4, 1))])
@@ -275,14 +277,15 @@ def test_tables_of_both_sides(tmp_path):
         trained = 100 * np.array(map_of(0.6, range(3), side))
         assert ours[2][1].startswith(f"{trained.mean():.1f} ± {trained.std(ddof=1):.1f}")
         assert ours[2][-3:] == ["3", "small", "reduced budget"]
+        assert ours[1][-1].startswith("not testable here")
     assert test[1][:3] == ["BM25", "no training", "12.3"] and not any("BM25" in row for row in dev)  # of the test questions alone
     doubtful = [row[0] for row in test if "doubtful" in row[0]]
     assert [name.split(" ")[0] for name in doubtful] == ["CLS-BERTprinted", "InferSentprinted"]  # what has run stands first
     assert next(row for row in test if row[0] == "fastText")[-1] == "not run"
     laptop = tmp_path / "laptop"
     made(laptop, "laptop", {"mean_bert": 0.4, "siamese_roberta": 0.8})
-    table = {row[0]: row for row in cells(miniature.laptop_table(PAPER, recorded(laptop)))}
-    assert table["MEAN-BERT"][5] == "1, untrained" and table["Siamese-RoBERTa"][7].startswith("+20.0 [")
+    table = {row[0]: row for row in cells(miniature.laptop_table(papers.read(PAPER), recorded(laptop)))}
+    assert table["MEAN-BERT"][5] == "1, untrained" and table["Siamese-RoBERTa"][6].startswith("+20.0 [")
     assert table["CLS-BERT"][1] == "not run" and "GloVe" not in table
 
 
@@ -310,7 +313,7 @@ def test_an_untrained_encoder_is_compared_with_every_seed(tmp_path):
     precisions = lambda level, s: [metrics.of(ranked(level, s, side)).per_question.average_precision.to_numpy() for side in ("dev", "test")]
     each = [np.array([np.hstack(precisions(level, s)) for s in seeds]) for level, seeds in ((0.7, range(3)), (0.5, [0]))]
     both, alone = (in_a_cell(by_hand(*sides)) for sides in (each, [table[:, QUESTIONS:] for table in each]))
-    table = {row[1]: row for row in cells(differences.claims_table(PAPER, lines))}
+    table = {row[1]: row for row in cells(differences.claims_table(papers.read(PAPER), lines))}
     both += f"{2 * QUESTIONS} questions, 3 seeds, small, this machine"  # those of dev, too
     assert table["Triplet-BERT − USE, WikiQA, MAP"][3:5] == [both, alone]
     scipys = stats.bootstrap((gain,), np.mean, n_resamples=4999, method="percentile", rng=np.random.default_rng(1))
@@ -328,7 +331,7 @@ def test_an_untrained_encoder_is_compared_with_every_seed(tmp_path):
     )
     (both,) = comparisons.pairs(lines, "use", "mean_bert", "trecqa")
     assert both.seeds == [0] and comparisons.over_seeds(both, "use", "mean_bert", "map") is None
-    tests = {row[0]: row for row in cells(differences.two_tests_table(PAPER, lines))}
+    tests = {row[0]: row for row in cells(differences.two_tests_table(papers.read(PAPER), lines))}
     assert re.match(r"\+10\.\d†\[.*p < 0\.001$", tests["Triplet-BERT − USE, WikiQA, MAP"][1])
     known = examples.best_pairs(DATA, lines, "mean_bert", "siamese_bert")
     assert [pair.dataset for pair in known] == ["wikiqa", "trecqa", "pydocs"]  # test questions alone

@@ -16,11 +16,11 @@ from aslab.analysis import comparisons, verdicts
 from aslab.show import markup, pca
 from asutil.data.long_questions import KINDS, Answer, LongQuestion, Passage
 from asutil.io import disk
-from asutil.metrics import significance
+from asutil.metrics import registry, significance
 from asutil.models.finder import contrast_of
 from asutil.tasks import finding
 
-from ..book.tables import results_table
+from ..book.tables import results_table, verdict_of
 from ..made_up import by_hand, cells, in_a_cell
 from . import made_up
 from .made_up import settings_of
@@ -357,7 +357,7 @@ def test_a_run_is_a_line_of_its_row(tmp_path):
         assert records.values(own, "map_projected") == records.values(own, "map_predicted_type") == pytest.approx(expected)
         assert records.values(own, "map_raw") == pytest.approx([1.25 - one for one in expected])
         for one in own.itertuples():
-            assert records.split(one) == side and records.columns(one.record) == records.PER_CONTEXT
+            assert records.split(one) == side and registry.columns(records.kind(one.record)) == records.PER_CONTEXT
             table = records.per_question(one)
             assert table.index.tolist() == [f"{side}{n}" for n in range(ASKED)]
             np.testing.assert_array_equal(table.map_projected, [*precision(level, one.seed, side), *[np.nan] * WITHOUT])
@@ -444,7 +444,7 @@ def test_published_runs_are_read_back(tmp_path):
 
 def test_what_the_loss_rescues_is_shown_beside_the_model_without_it(tmp_path):
     made(tmp_path, "small", {"longformer_base": 0.25, "longformer_base_contrast": 0.75}, [0])
-    publish.publish(PAPER, tmp_path / "results", tmp_path / "runs")
+    list(publish.publish(PAPER, tmp_path / "results", tmp_path / "runs"))
     (record,) = [json.loads(path.read_text()) for path in tmp_path.glob("results/*/longformer_base_contrast/*.json")]
     rescued = [entry for entry in record["chosen"] if "baseline" in entry]
     rise = {f"dev{n}" for n in range(ASKED - WITHOUT) if is_right(0.75, 0, "dev")[n] and not is_right(0.25, 0, "dev")[n]}
@@ -467,16 +467,18 @@ def test_tables_show_means_of_seeds(tmp_path):
     levels = {"longformer_base": 0.25, "longformer_base_shared": 0.5, "longformer_base_contrast": 0.75}
     made(tmp_path, "gpu", levels, [0, 1, 2])
     lines = recorded(tmp_path)
-    table = cells(results_table(PAPER, "table_3", lines))
-    assert table[0] == ["Row", "From", "Answer F1", "Evidence F1", "Seeds", "Budget", "Verdict"]
+    html = results_table(PAPER, "table_3", lines)
+    table = cells(html)
+    assert table[0] == ["Row", "From", "Answer F1", "Evidence F1", "Seeds", "Budget"]
+    assert verdict_of(html, "ours, this machine") == "reduced budget"
     ours = [row for row in table if row[0] == "ours, this machine" or row[1] == "ours, this machine"]
     for row, level in zip(ours, levels.values(), strict=True):
-        *_, answer, evidence, seeds, budget, verdict = row
+        *_, answer, evidence, seeds, budget = row
         of_seeds = lines[lines.row == list(levels)[ours.index(row)]]
         assert answer.startswith(spread(answered(level, range(3))).removesuffix(" ± 0.0")) and (seeds, budget) == ("3", "gpu")
-        assert verdict == "reduced budget" and evidence.startswith(spread(records.values(of_seeds, "evidence_f1")))
+        assert evidence.startswith(spread(records.values(of_seeds, "evidence_f1")))
     printed = [row for row in table if "paper" in row[:2]]
-    assert printed and all({"lost", "–"} >= {*row[-5:-3]} for row in printed)
+    assert printed and all({"lost", "–"} >= {*row[2:4]} for row in printed)
     near = cells(results_table(PAPER, "table_1", lines, "hotpotqa"))
     place = near[0].index("mAP, as trained") - len(near[0])
     shown = [row[place] for row in near if row[0] == "ours, this machine" or row[1] == "ours, this machine"]
@@ -490,7 +492,7 @@ def test_claims_are_compared_question_by_question(tmp_path):
     levels = {"longformer_base": 0.25, "longformer_base_contrast": 0.75, "longformer_base_cosine": 0.25, "longformer_base_dot": 1.0}
     made(tmp_path, "gpu", levels | {"longformer_base_shared": 0.25}, [0, 1])
     lines = recorded(tmp_path).assign(source=records.COMMITTED)
-    table = {row[1]: row[2:] for row in cells(differences.claims_table(PAPER, lines)) if row[0] != "Claim"}
+    table = {row[1]: row[2:] for row in cells(differences.claims_table(papers.read(PAPER), lines)) if row[0] != "Claim"}
     assert len(table) == len(DATA["claims"])
     name = lambda a, b, metric: f"{ROWS[a]['name']} − {ROWS[b]['name']}, HotpotQA, {markup.NAMES[metric]}"
     of_loss = table[name("longformer_base_contrast", "longformer_base", "answer_f1")]
@@ -504,7 +506,7 @@ def test_claims_are_compared_question_by_question(tmp_path):
     near = table[name("longformer_base_shared", "longformer_base", "map_projected")]
     assert near[1:] == [f"{same}{ASKED - WITHOUT} questions, 2 seeds, gpu", same, "no effect beyond 1 point"]
     assert table[name("longformer_base_bilinear", "longformer_base_contrast", "answer_f1")][-1] == "not run"
-    tests = {row[0]: row[1:] for row in cells(differences.two_tests_table(PAPER, lines))[1:]}
+    tests = {row[0]: row[1:] for row in cells(differences.two_tests_table(papers.read(PAPER), lines))[1:]}
     near = tests[name("longformer_base_contrast", "longformer_base_shared", "map_projected")]
     difference = np.mean([precision(0.75, seed).mean() - precision(0.25, seed).mean() for seed in (0, 1)])
     assert near[0].startswith(f"{100 * difference:+.1f}") and near[1].startswith(f"{100 * difference:+.1f}‡")
@@ -515,16 +517,16 @@ def test_claims_are_compared_question_by_question(tmp_path):
 def test_the_laptop_shows_its_own_questions(tmp_path):
     made(tmp_path, "laptop", {"longformer_base": 0.25, "longformer_base_contrast": 0.75, "led_base": 0.5}, [0])
     lines = recorded(tmp_path)
-    html = miniature.laptop_table(PAPER, lines, table="table_3")
+    html = miniature.laptop_table(papers.read(PAPER), lines, table="table_3")
     table = {row[0]: row for row in cells(html)}
-    assert table["Row"][2:] == ["Answer F1", "Evidence F1", "Seeds", "Budget", "Evidence F1 against its baseline [95 %]", "Verdict"]
+    assert table["Row"][2:] == ["Answer F1", "Evidence F1", "Seeds", "Evidence F1 against its baseline [95 %]"]
     row = table["Longformer-base + contrastive loss"]
     assert row[1] == "ours, this machine" and row[2].startswith(f"{100 * answered(0.75, [0], 'test')[0]:.1f}")
     gain = [records.values(lines[lines.row == name], "evidence_f1")[0] for name in ("longformer_base_contrast", "longformer_base")]
-    assert row[6].startswith(f"{100 * (gain[0] - gain[1]):+.1f} [") and row[4:6] == ["1", "laptop"] and row[7] == "reduced budget"
+    assert row[5].startswith(f"{100 * (gain[0] - gain[1]):+.1f} [") and row[4] == "1" and len(row) == 6
     assert table["Longformer-base + contrastive loss, one projection"][1] == "not run" and "LED-base" not in table
     assert "Longformer-large" not in table and f"{ASKED} test questions" in html and "pydocs_evidence" in html
-    near = {row[0]: row for row in cells(miniature.laptop_table(PAPER, lines, table="table_1"))}
+    near = {row[0]: row for row in cells(miniature.laptop_table(papers.read(PAPER), lines, table="table_1"))}
     assert near["Row"][2:5] == ["mAP, raw vectors", "mAP, as trained", "mAP, predicted type"]
     expected = precision(0.5, 0, "test").mean()
     assert near["LED-base"][2:5] == [f"{100 * value:.1f}" for value in (1.25 - expected, expected, expected)]

@@ -12,7 +12,7 @@ from .made_up import chain
 PAGE = (Path(__file__).resolve().parents[2] / "book" / "deviations.md").read_text("utf-8")
 
 
-SO, CA, AB, JI, EC = papers.papers()
+SO, CA, AB, JI, EC = papers.PAPERS
 BOTH = ("roberta", "electra")
 CHANGED = [  # paper, rows, data sets, place of the run in its chain, changes of it, whether each of them is the paper's own
     # appendix B keeps the length of pre-training: 256 for SP and PSD, 128 for SSP; without a pre-training it is open
@@ -81,4 +81,4 @@ def test_settings_with_several_values_are_those_that_the_page_of_deviations_expl
     for setting, slugs in re.findall(r"\{as2-accepted\}`([\w.]+): ([^`]*)`", PAGE):
         explained += [(slug, setting) for slug in slugs.split(", ")]
     assert len(set(explained)) == len(explained)
-    assert set(explained) == {(slug, setting) for slug in papers.papers() for setting in rules.several(papers.read(slug))}
+    assert set(explained) == {(slug, setting) for slug in papers.PAPERS for setting in rules.several(papers.read(slug))}

@@ -69,7 +69,7 @@ OTHERS = {f"joint_roberta_base_{head}_k_{peak}": {"peak_lr", "warmup_steps"} for
 @pytest.mark.slow
 def test_every_run_at_budget_paper_has_what_its_paper_prints():
     checked, used = Counter(), set()
-    for paper in papers.papers():
+    for paper in papers.PAPERS:
         rows = papers.read(paper)["rows"]
         for job in plan.jobs(paper, "paper"):
             settings = runs.settings(job.notebook, job.parameters) | {"backbone": rows[job.row].get("backbone", "roberta")}
@@ -82,11 +82,11 @@ def test_every_run_at_budget_paper_has_what_its_paper_prints():
                         checked[paper] += 1
                         used.add(number)
     assert used == set(range(len(PRINTED)))  # each line is about some run
-    assert set(checked) == set(papers.papers()) and min(checked.values()) > 200
+    assert set(checked) == set(papers.PAPERS) and min(checked.values()) > 200
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("paper", papers.papers())
+@pytest.mark.parametrize("paper", papers.PAPERS)
 def test_every_chain_at_budget_paper_counts_as_the_papers_own(paper):
     """All runs of budget paper are compared with printed figures, but another USE and the rows with other peaks, which have none."""
     data, own = papers.read(paper), set()

@@ -15,7 +15,6 @@ from asutil import inputs, sampling, training
 from asutil.inputs import packing
 from asutil.models import joint as joint_models
 from asutil.models import loading
-from asutil.training import trainer
 
 from ..conftest import bytes_of
 
@@ -294,7 +293,7 @@ def test_batches_of_both_layouts_hold_the_same(corpus):
 
 def test_workers_give_exactly_the_same_batches(corpus):
     batches = made(corpus, "packed")
-    loader = torch.utils.data.DataLoader(batches, batch_size=None, collate_fn=trainer.unchanged, num_workers=2)
+    loader = torch.utils.data.DataLoader(batches, batch_size=None, num_workers=2)
     for step, batch in enumerate(loader):
         expected = batches[step]
         assert len(batch["micro"]) == len(expected["micro"])

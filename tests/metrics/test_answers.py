@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from asutil.data.qasper import FLOAT
 from asutil.io import hub
 from asutil.metrics import answers, significance
 
@@ -347,15 +348,13 @@ def test_qasper_by_hand():
     assert found.record() == {**found.means, **found.counts}
 
 
-def test_text_evidence_only_leaves_tables_and_figures_out():
-    both = [answers.qasper(SAID, QASPER, text_evidence_only=only) for only in (False, True)]
-    each = [one.per_question.set_index("question_id") for one in both]
-    assert [table.evidence_f1["float"] for table in each] == pytest.approx([2 / 3, 1.0])
-    assert each[0].drop("float").equals(each[1].drop("float")) and both[0].means["answer_f1"] == both[1].means["answer_f1"]
-    table_alone = {"q": [("42", "extractive", ["the FLOAT SELECTED: Table 1"])]}  # then there is no evidence, and to choose none is right
-    assert [answers.qasper({"q": ("42", [])}, table_alone, only).means["evidence_f1"] for only in (False, True)] == [0.0, 1.0]
+def test_tables_and_figures_count_as_evidence():
+    per_question = answers.qasper(SAID, QASPER).per_question.set_index("question_id")
+    assert per_question.evidence_f1["float"] == pytest.approx(2 / 3)
+    table_alone = {"q": [("42", "extractive", ["the FLOAT SELECTED: Table 1"])]}
+    assert answers.qasper({"q": ("42", [])}, table_alone).means["evidence_f1"] == 0.0
     numbers = {"q": [("42", "extractive", {(0, 1), (2, 2)})]}
-    assert answers.qasper({"q": ("42", {(0, 1)})}, numbers, text_evidence_only=True).means["evidence_f1"] == pytest.approx(2 / 3)
+    assert answers.qasper({"q": ("42", {(0, 1)})}, numbers).means["evidence_f1"] == pytest.approx(2 / 3)
 
 
 def test_a_type_without_questions_counts_0():
@@ -429,12 +428,11 @@ def test_gold_against_itself_on_real_data(mirror):
         for i, given_ in zip(paper["question_id"], paper["answers"]):
             golds[i] = [_reference(one) for one in given_["answer"]]
     first = {
-        i: (answers.FIXED_TEXTS.get(kind, text), [unit for unit in units if answers.FLOAT not in unit])
+        i: (answers.FIXED_TEXTS.get(kind, text), [unit for unit in units if FLOAT not in unit])
         for i, ((text, kind, units), *_) in golds.items()
     }
-    exact, text_alone = (answers.qasper(first, golds, text_evidence_only=only) for only in (False, True))
-    assert text_alone.means["evidence_f1"] == 1.0 > exact.means["evidence_f1"]
-    assert (exact.per_question.evidence_f1 < 1).sum() == sum(any(answers.FLOAT in u for u in one[0][2]) for one in golds.values())
+    exact = answers.qasper(first, golds)
+    assert (exact.per_question.evidence_f1 < 1).sum() == sum(any(FLOAT in u for u in one[0][2]) for one in golds.values()) > 0
     assert set(exact.per_question.answer_f1[[bool(slow_words(first[i][0])) for i in golds]]) == {1.0}
 
 

@@ -528,8 +528,9 @@ def test_scores_equal_a_loop_over_single_pairs(ranker, monkeypatch):
     assert longer != pytest.approx(table.score.tolist(), abs=1e-2)
 
 
-def test_windows_hold_every_question_once():
-    windows = list(rank.windows_of(iter(questions()), 7))
+def test_windows_hold_every_question_once(monkeypatch):
+    monkeypatch.setattr(rank, "WINDOW", 7)
+    windows = list(rank.windows_of(iter(questions())))
     assert [[question.id for question in window] for window in windows] == [["q0", "q1", "q2"], ["q3", "q4"]]
 
 

@@ -110,6 +110,8 @@ BOLD = (
     " Bold: the best of our rows at one budget, and all that an interval over questions at 95 % does not tell from it, "
     "without an adjustment for the number of rows."
 )
+# The last sentences above a table of results: the only model of our runs, and one verdict for all of them.
+OURS = re.compile(r"Our runs began with [^ ]+\.(?= |$)|Ours is a reduced budget, so its figures are not compared with the paper's\.")
 COUNTED = re.compile(r"(?<!\w)\d(?:[\d.,]*\d)?")
 
 
@@ -233,7 +235,7 @@ def known_numbers(root: Path, arguments: list[str]) -> set[str]:
 
 
 def captions(block: Tag) -> list[str]:
-    return [words_above(caption) for caption in block.find_all("caption") if not counted(caption)]
+    return [OURS.sub("", words_above(caption)) for caption in block.find_all("caption") if not counted(caption)]
 
 
 def counted(caption: Tag) -> bool:
@@ -243,7 +245,10 @@ def counted(caption: Tag) -> bool:
 
 
 def lines(block: Tag) -> Iterable[str | list[str] | Counter]:
-    """What a block says: its sentences and commands, and its tables' cells; of moved ranks also the drawn counts."""
+    """What a block says: its sentences and commands, and its tables' cells; of moved ranks also the drawn counts.
+
+    Of a table of results also `OURS`, the sentences that take the place of a column or of the names of models.
+    """
     embedded = False  # whether ranked lists are of data that have their texts everywhere
     for element in block.find_all(["p", "li", "pre", "caption", "figcaption", "tr", "summary"]):
         beside = embedded and element.find_parent("table", class_="as2-beside")
@@ -261,6 +266,8 @@ def lines(block: Tag) -> Iterable[str | list[str] | Counter]:
             yield words_above(element)
             if block["data-as2"].startswith("rank-moves"):
                 yield Counter(text.get_text() for text in element.parent.find_all("text") if text.get_text().isdigit())
+        elif element.name == "caption" and block["data-as2"].startswith("results") and OURS.search(text_of(element)):
+            yield " ".join(OURS.findall(text_of(element)))
         elif element.name in ("p", "li") and "as2-note" not in element.get("class", ()):
             said = re.split(" The texts of its questions are not available here| Text: ", text_of(element), maxsplit=1)[0]
             embedded = said.startswith("pydocs")

@@ -66,7 +66,7 @@ def mark_of(path: Tag) -> tuple[bool, int]:
 
 
 def scale(grid: list[Tag], labels: dict[int, Tag], way: int):
-    """Places -> values along one axis; the places themselves where it has no grid."""
+    """Places -> values along one axis, linear or logarithmic as its labels are; the places themselves where it has no grid."""
     known = {}
     for path in grid:
         text = labels[id(path)].get_text().strip() if labels[id(path)] else ""
@@ -75,8 +75,13 @@ def scale(grid: list[Tag], labels: dict[int, Tag], way: int):
     if not known:
         return lambda places: places
     must(len(known) > 1, f"an axis of a plot has two labels or more, one has {len(known)}")
-    slope, start = np.polyfit(list(known), list(known.values()), 1)
-    return lambda places: slope * places + start
+    places, values = np.array(list(known.items())).T
+    slope, start = np.polyfit(places, values, 1)
+    if np.allclose(slope * places + start, values, atol=0.01 * np.ptp(values)):
+        return lambda places: slope * places + start
+    slope, start = np.polyfit(places, np.log(values), 1)
+    must(np.allclose(np.exp(slope * places + start), values, rtol=0.001), f"the labels of an axis are on no scale: {values}")
+    return lambda places: np.exp(slope * places + start)
 
 
 def legend(block: Tag) -> list[tuple[str, Tag | None, Tag | None]]:

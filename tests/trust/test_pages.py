@@ -41,7 +41,7 @@ def published(tmp_path_factory):
     for budget in ("laptop", "small"):
         made(folder, budget, LEVELS, [0, 1, 2])
     about = ["question", "positive", "negative"] * 6, [n // 3 for n in range(18)], ["span", "yes", "no"] * 6
-    both = (publish.publish(PAPER, folder / "results", folder / "runs", laptop) for laptop in (False, True))
+    both = (list(publish.publish(PAPER, folder / "results", folder / "runs", laptop)) for laptop in (False, True))
     for path in itertools.chain(*both):
         record = json.loads(path.read_text("utf-8"))
         if "pca" in record:
@@ -66,8 +66,8 @@ SHOWN = {
     f"claims {PAPER}": miniature.claims_tabs,
     f"findings {PAPER}": findings.findings_html,
     f"two-tests {PAPER}": differences.two_tests_table,
-    f"results {PAPER} table_2": lambda paper, **of: miniature.results_tabs(paper, "table_2", **of),
-    f"results {PAPER} table_1 laptop": lambda paper, **of: miniature.results_tabs(paper, "table_1", True, **of),
+    f"results {PAPER} table_2": lambda *of: miniature.results_tabs(*of, "table_2"),
+    f"results {PAPER} table_1 laptop": lambda *of: miniature.results_tabs(*of, "table_1", True),
 }
 
 
@@ -75,7 +75,7 @@ def shown(told: str, root: Path):
     """The block of a directive, as the records give it."""
     found = records.records(PAPER, root / "results", root / "no runs", ROOT / "experiments")
     name = next(name for name in SHOWN if told in (name.split()[0], name.split()[-1]))
-    return name, SHOWN[name](PAPER, runs=found, folder=ROOT / "experiments")
+    return name, SHOWN[name](papers.read(PAPER, ROOT / "experiments"), found)
 
 
 @pytest.mark.parametrize("told", ["results", "claims", "laptop", "findings", "two-tests"])
@@ -105,7 +105,7 @@ def test_what_stands_above_a_table_of_the_laptop_is_counted_from_its_records(tab
     for name in ("experiments", *(f"results/{paper}/roberta_{row}" for row in ("base", "ssp", "ssp_shuffled"))):
         shutil.copytree(ROOT / name, tmp_path / name)
     found = records.records(paper, tmp_path / "results", tmp_path / "no runs", ROOT / "experiments")
-    name, html = f"results {paper} {table} laptop", miniature.results_tabs(paper, table, True, found)
+    name, html = f"results {paper} {table} laptop", miniature.results_tabs(papers.read(paper), found, table, True)
     assert pages.traced_block(tmp_path, "page", block(name, html)) > 5
     first, last = (html.index(tag, html.index("as2-laptop")) for tag in ("<caption>", "</caption>"))
     for place in [match.start() for match in re.finditer(r"\d", html) if first < match.start() < last]:

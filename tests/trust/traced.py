@@ -4,8 +4,10 @@ A directive of the book is a word with arguments; each function here gives the l
 else is Broken.
 """
 
+import itertools
 import json
 import statistics
+from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
 
@@ -364,16 +366,31 @@ def results(root: Path, name: str, table_id: str):
         metrics = [metric for metric in table["metrics"] if lost or any(metric in one for one in cells)] or table["metrics"]
         beside = [row for row in rows if row in ran or (ran and "system_of" in paper.rows[row])]
         part = parts[bool(ran)]
-        part += [*baselines(paper, dataset, metrics)] if ran else []
-        part += [line for row in beside for line in lines_of(paper, table, row, dataset, metrics)]
+        if ran:
+            records = {row: paper.of(row, dataset) for row in ran}
+            several = "," in models(itertools.chain(*records.values()))
+            verdicts = {verdicts_of(paper, row, dataset, records[row], metrics) for row in ran}
+            reduced = verdicts == {"reduced budget"}
+            part += above(*records.values(), reduced=reduced)
+            part += baselines(paper, dataset, metrics, after=3 - reduced)
+            lines = [line for row in beside for line in lines_of(paper, table, row, dataset, metrics, several)]
+            part += [line[:-1] for line in lines] if reduced else lines
         if folded := [row for row in rows if row not in beside]:
             part.append(f"{NAMES.get(dataset, OWN_TASK)}: {len(folded)} of {len(rows)} rows without runs of ours")
             part += [line for row in folded for line in lines_of(paper, table, row, dataset, metrics)]
     return parts[True], parts[False]
 
 
-def lines_of(paper: Paper, table: dict, row: str, dataset: str, metrics: list[str]):
-    """The printed line of a row, and below it ours."""
+def above(*records: list[dict], reduced: bool) -> list[str]:
+    """The last words above a table: the model of all our runs, where there is only one, and that nothing was made at full size."""
+    name = models(itertools.chain(*records))
+    words = [f"Our runs began with {name}."] if name and "," not in name else []
+    words += ["Ours is a reduced budget, so its figures are not compared with the paper's."] if reduced else []
+    return [" ".join(words)] if words else []
+
+
+def lines_of(paper: Paper, table: dict, row: str, dataset: str, metrics: list[str], several: bool = False):
+    """The printed line of a row, and below it ours, with the names of its models where a table has several."""
     records, content = paper.of(row, dataset), paper.rows[row]
     notes = [content.get("system_of"), "printed figures doubtful" if "doubtful" in content else None]
     head = [" ".join([content["name"], *filter(None, notes)])]
@@ -389,9 +406,9 @@ def lines_of(paper: Paper, table: dict, row: str, dataset: str, metrics: list[st
     if records:
         cells = [our_cell(paper, row, dataset, metric, records) for metric in metrics]
         seeds = f"{len(records)}{', untrained' if untrained(records) else ''}"
-        yield [*head, f"ours {models(records)}".strip(), *cells, seeds, records[0]["budget"], said]
+        yield [*head, f"ours {models(records) if several else ''}".strip(), *cells, seeds, records[0]["budget"], said]
 
 
-def models(records: list[dict]) -> str:
+def models(records: Iterable[dict]) -> str:
     """The last part of the names of the models that some records' runs began with."""
     return ", ".join(dict.fromkeys(filter(None, (began_with(one).rsplit("/", 1)[-1] for one in records))))

@@ -162,9 +162,9 @@ def growth(root: Path):
     words = ("corpus, MB of text", "candidates of a question", "tokens of an input", "vectors on disk, millions", "processes")
     for one in filter(None, (benchmark(root, name) for name in ("growth", "growth-gpu"))):
         yield (
-            f"How time grows, each point in a process of its own, on {machine(one['machine'])}; text of "
-            f"{one['source']}, a model of {one['model']['layers']} layers of {one['model']['hidden']}, one thread a process. Two "
-            f"processes train on {one['ratio']:.2f} times the tokens of one "
+            "Time grows in proportion to the size (dashed). Each point was measured in a process of its own, on "
+            f"{machine(one['machine'])}; text of {one['source']}, a model of {one['model']['layers']} layers of "
+            f"{one['model']['hidden']}, one thread a process. Two processes train on {one['ratio']:.2f} times the tokens of one "
             f"({one['spread']['least']:.2f} to {one['spread']['most']:.2f} from round to round)."
         )
         for (name, size), label in zip(grows.items(), words):

@@ -23,10 +23,11 @@ def rows_of(root: Path, name: str, table_id: str):
     known = [one for one in paper.records if (one["budget"], one["dataset"]) == ("laptop", dataset)]
     yield words_above(table, dataset, gained, known)
     if gained:
-        yield from baselines(paper, dataset, metrics, LAPTOP, after=4)
+        yield from baselines(paper, dataset, metrics, LAPTOP, after=2)
+    several = "," in traced.models(known)
     for row in table.get("rows", budget["rows"]):
         if row in budget["rows"]:
-            yield line(paper, row, dataset, metrics, gained)
+            yield line(paper, row, dataset, metrics, gained, several)
 
 
 def asked(budget: dict, table: dict) -> tuple[str, list[str], str]:
@@ -50,19 +51,20 @@ def words_above(table: dict, dataset: str, gained: str, known: list[dict]) -> st
     made = [one["hardware"] for one in known if one.get("hardware")]
     machines = dict.fromkeys(f"{one['cpu_cores']} {one['architecture']} cores, {one['system']}" for one in made)
     ours = f" Ours: {'; '.join(machines)}." if machines else ""
-    return f"{where}Budget laptop: {what}; nothing of the paper.{size}{ours} Points, mean ± std over seeds."
+    words = f"{where}Budget laptop: {what}; nothing of the paper.{size}{ours} Points, mean ± std over seeds."
+    return " ".join([words, *traced.above(known, reduced=False)])
 
 
-def line(paper: Paper, row: str, dataset: str, metrics: list[str], gained: str) -> list[str]:
+def line(paper: Paper, row: str, dataset: str, metrics: list[str], gained: str, several: bool) -> list[str]:
     """The cells of a row: those of our runs, without marks of tests, or that it was not run."""
     records = paper.of(row, dataset, LAPTOP)
     if not records:
         reason = traced_reasons.declared(paper, row, dataset)
-        return [paper.title(row), f"{UNTESTABLE} {reason}" if reason else WORDS[-1], *[NONE] * (len(metrics) + 3 + bool(gained))]
+        return [paper.title(row), f"{UNTESTABLE} {reason}" if reason else WORDS[-1], *[NONE] * (len(metrics) + 1 + bool(gained))]
     figures = [figure(records, metric) for metric in metrics]
     seeds = f"{len(records)}{', untrained' if untrained(records) else ''}"
     last = [gain(paper, row, dataset, gained)] if gained else []
-    return [paper.title(row), f"ours {traced.models(records)}".strip(), *figures, seeds, "laptop", *last, WORDS[0]]
+    return [paper.title(row), f"ours {traced.models(records) if several else ''}".strip(), *figures, seeds, *last]
 
 
 def gain(paper: Paper, row: str, dataset: str, metric: str) -> str:

@@ -18,7 +18,6 @@ GROWING = {
     "candidates": ("candidates", "candidates of a question", "milliseconds_a_question", "milliseconds a question"),
     "lengths": ("length", "tokens of an input", *RATE),
     "vectors": ("millions", "vectors on disk, millions", "search_seconds", "seconds to search for 64 questions"),
-    "processes": ("processes", "processes", *RATE),
 }
 
 
@@ -64,9 +63,11 @@ def slot_cosines(root: Path) -> Drawn:
 
 
 def growth(root: Path) -> Drawn:
-    """Time by size, a panel each."""
+    """Time by size, a panel each, and what growth in proportion from the first time on would be."""
     for one in filter(None, (benchmark(root, name) for name in ("growth", "growth-gpu"))):
         for name, (size, label, figure, title) in GROWING.items():
             points = [(at[size], at[figure]) for at in one.get(name, ()) if at[figure] is not None]
             if points:
-                yield [label, title], [("", points)]
+                (first, begun), *_ = points
+                straight = [("", [(at, begun * at / first) for at, _ in points])] if figure != RATE[0] else []
+                yield [label, title], [("", points), *straight]

@@ -25,9 +25,8 @@ def blind_table(protocol: str = "") -> str:
         protocol: of the runs that are shown; all by default.
     """
     record = committed()
-    bags, runs = (
-        [one for one in record[kind] if protocol in ("", one["protocol"])] for kind in ("bag_of_words", "runs")
-    )
+    of_protocol = lambda lines: [line for line in lines if protocol in ("", line["protocol"])]
+    bags, runs = of_protocol(record["bag_of_words"]), of_protocol(record["runs"])
     if not runs:
         return ""
     body = []

@@ -6,7 +6,7 @@ import pandas as pd
 
 from aslab import papers
 from aslab.analysis import claims, comparisons, significance_tables, testable
-from aslab.analysis.comparisons import Outcome, rows_and_runs, rows_of_claim
+from aslab.analysis.comparisons import Outcome, rows_of_claim
 from aslab.records import HERE
 from aslab.show import markup
 from aslab.show.markup import LEGEND, NAMES, Html
@@ -14,14 +14,13 @@ from asutil.metrics.significance import Comparison
 from pages import numbers, register, render, row, table
 
 
-def claims_table(paper: str, runs: pd.DataFrame | None = None, folder=None) -> str:
+def claims_table(data: dict, runs: pd.DataFrame) -> str:
     """The paper's claims: row A minus row B, the printed difference and ours with its 95 % interval over questions and
     seeds, on the questions that decide and on test alone, and the verdict by the primary metric.
 
     Claims without runs are folded into one line.
     Deviation: D-116, D-117, D-118.
     """
-    data, runs = rows_and_runs(paper, runs, folder)
     verdicts = {one.outcome.claim["id"]: one for one in claims.judged(data, runs) if one.family != claims.PYDOCS}
     outcomes = [comparisons.outcome(data, runs, claim) for claim in papers.claims(data)]
     known = {name for name, one in verdicts.items() if one.word != claims.NOT_RUN}
@@ -46,46 +45,36 @@ def claims_table(paper: str, runs: pd.DataFrame | None = None, folder=None) -> s
 def _claim_cells(data: dict, outcome: Outcome, verdicts: dict) -> list:
     """A line of the table; the words of a claim appear once, in a cell that spans the lines of all its metrics."""
     claim, where = outcome.claim, outcome.where
-    theirs = comparisons.printed_difference(data, claim)
-    printed = f"{100 * theirs.difference:+.1f}" if theirs else "–"
+    printed = markup.gain(comparisons.printed_difference(data, claim))
     metrics = [other["metric"] for other in papers.claims(data) if other["id"] == claim["id"]]
-    origin = _needed(data, outcome)
+    budget = None if where or outcome.reason else papers.first_budget(data, claim)
+    origin = f"needs {budget}" if budget else ""  # the smallest budget that has its rows and its data set
     if where:
         questions = f"{outcome.questions} questions, " * bool(outcome.questions)
-        origin = f"{questions}{len(where.seeds)} seed{'s' * (len(where.seeds) > 1)}, {where.shown_budget}"
+        origin = f"{questions}{where.seed_words}, {where.shown_budget}"
+    words = Html(f"{escape(claim['claim'])} <small>{escape(comparisons.with_day(claim['where'], claim))}</small>")
+    claim_cell = markup.cell(words, rowspan=str(len(metrics)))
     judged = verdicts[claim["id"]]
     decides = judged.outcome.claim["metric"] == claim["metric"]
     word = "" if where and where.source == HERE else judged.word  # a verdict is on committed runs
     return [
-        *([_claim_cell(claim, len(metrics))] if claim["metric"] == metrics[0] else []),
+        *([claim_cell] if claim["metric"] == metrics[0] else []),
         rows_of_claim(data, claim),
         markup.number(Html(f"{printed}<small>claimed {claim['sign']}</small>")),
-        markup.number(Html(f"{_stacked(outcome.primary)}<small>{escape(origin)}</small>")),
-        markup.number(_stacked(outcome.test)),
+        markup.number(Html(f"{stacked(outcome.primary)}<small>{escape(origin)}</small>")),
+        markup.number(stacked(outcome.test)),
         markup.said(word, outcome.reason) if decides else "",
     ]
 
 
-def _needed(data: dict, outcome: Outcome) -> str:
-    """What a claim without runs waits for: the smallest budget that has its rows and its data set."""
-    budget = None if outcome.reason else papers.first_budget(data, outcome.claim)
-    return f"needs {budget}" if budget else ""
-
-
-def _stacked(test) -> Html:
+def stacked(test) -> Html:
     """The difference, and under it its interval: so that the table is as narrow as the page."""
     gain, _, interval = markup.points(test).partition(" ")
     return Html(f"{gain}<small>{interval}</small>" if interval else gain)
 
 
-def _claim_cell(claim: dict, lines: int) -> Html:
-    text = Html(f"{escape(claim['claim'])} <small>{escape(comparisons.with_day(claim['where'], claim))}</small>")
-    return markup.cell(text, rowspan=str(lines))
-
-
-def laptop_claims_table(paper: str, runs: pd.DataFrame | None = None, folder=None) -> str:
+def laptop_claims_table(data: dict, runs: pd.DataFrame) -> str:
     """The claims of budget laptop on pydocs, by their primary metric: committed runs and verdict, then local runs."""
-    data, runs = rows_and_runs(paper, runs, folder)
     body = []
     for one in (one for one in claims.judged(data, runs) if one.family == claims.PYDOCS):
         claim = one.outcome.claim
@@ -107,11 +96,10 @@ def laptop_claims_table(paper: str, runs: pd.DataFrame | None = None, folder=Non
 # ------------------------------------------------------------------ the two tests
 
 
-@register("two-tests")
-def two_tests_table(paper: str, runs: pd.DataFrame | None = None, draws: int = 10_000, folder=None) -> str:
+@register("two-tests", of_paper=True)
+def two_tests_table(data: dict, runs: pd.DataFrame) -> str:
     """Our runs: for each claim's two rows Student's t over seeds, the bootstrap over questions, and the test over both."""
-    data, runs = rows_and_runs(paper, runs, folder)
-    body = [_two_tests(test) for test in significance_tables.own_tests(data, runs, draws).itertuples()]
+    body = [_two_tests(test) for test in significance_tables.own_tests(data, runs).itertuples()]
     if not body:
         body = [markup.line(["no two rows of a claim", markup.word("not run"), *"–––––"])]
     heads = [

@@ -16,35 +16,18 @@ OF_QUESTIONS = "Examples: not run, there is no data set on which both rows have 
 OF_CONTEXTS = "Nearest sentences: not run, no two runs of these rows hold the same questions."
 
 
-@register("examples", empty=OF_QUESTIONS)
-def examples(paper: str, before: str, after: str, dataset: str | None = None) -> str:
-    return examples_table(paper, before, after, limit=1 if dataset else 2, dataset=dataset)
-
-
-@register("evidence-nearest", empty=OF_CONTEXTS)
-def nearest(paper: str, before: str, after: str) -> str:
-    return examples_table(paper, before, after)
-
-
-def examples_table(
-    paper: str,
-    before: str,
-    after: str,
-    runs: pd.DataFrame | None = None,
-    limit: int = 2,
-    folder=None,
-    dataset: str | None = None,
-) -> str:
-    """Some rescued questions and a lost one by two rows, both lists side by side; a part a data set, or one alone.
+@register("examples", empty=OF_QUESTIONS, of_paper=True)
+@register("evidence-nearest", empty=OF_CONTEXTS, of_paper=True)
+def examples_table(data: dict, runs: pd.DataFrame, before: str, after: str, dataset: str | None = None) -> str:
+    """Two rescued questions and a lost one by two rows, both lists side by side, for each data set; of `dataset` alone one rescued.
 
     A hash chooses the questions: of this machine's runs among all of them, of committed records among those that they
     hold. Where the text of a data set is not here, its questions are counted, and no list of ids is shown.
     """
-    data, runs = comparisons.rows_and_runs(paper, runs, folder)
     parts, silent = [], []
     for pair in best_pairs(data, runs, before, after):
         if dataset in (None, pair.dataset):
-            shown = of_pair(data, pair, (before, after), limit)
+            shown = of_pair(data, pair, (before, after), 1 if dataset else 2)
             read = [one for one in shown if one.texts]
             (parts if read else silent).append(_part(pair, (before, after), read, bool(shown)))
     return "\n".join([*parts, *silent])

@@ -3,7 +3,7 @@
 from html import escape
 
 from aslab import papers
-from aslab.analysis import comparisons, figure_claims
+from aslab.analysis import figure_claims
 from aslab.show import markup
 from aslab.show.markup import NAMES, Html
 from pages import numbers, register, table
@@ -14,10 +14,9 @@ CAPTION = (
 )
 
 
-@register("figure-claims", empty="No such claim.")
-def figure_claims_table(paper: str, folder=None) -> str:
+@register("figure-claims", empty="No such claim.", of_paper=True)
+def figure_claims_table(data: dict, runs) -> str:
     """A line a claim and metric; "" for a paper without such claims."""
-    data, runs = comparisons.rows_and_runs(paper, None, folder)
     every = figure_claims.figure_claims(data, runs)
     body = [markup.line(_cells(data, one)) for one in every]
     return table(CAPTION, ["Claim", "Compared", "Printed", "Ours", "Verdict"], body) if body else ""

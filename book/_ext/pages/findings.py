@@ -13,14 +13,14 @@ from aslab.analysis.claims import PYDOCS, Judged
 from aslab.show import markup
 from aslab.show.markup import Html
 from pages import register, row, table
+from pages.differences import stacked
 
 KINDS = {False: "Public data sets, with small models", True: "pydocs, with a model of four layers"}
 
 
-@register("findings", empty="No claim of this paper has been tested yet.")
-def findings_html(paper: str, runs: pd.DataFrame | None = None, folder=None) -> str:
+@register("findings", empty="No claim of this paper has been tested yet.", of_paper=True)
+def findings_html(data: dict, runs: pd.DataFrame) -> str:
     """For each of the two kinds of questions: how many claims have which verdict, and a sentence a claim."""
-    data, runs = comparisons.rows_and_runs(paper, runs, folder)
     parts = []
     for on_pydocs, kind in KINDS.items():
         every = [one for one in claims.judged(data, runs) if (one.family == PYDOCS) == on_pydocs]
@@ -44,11 +44,9 @@ def _sentence(data: dict, one: Judged) -> Html:
         return Html(
             f"{words}{escape(comparisons.rows_of_claim(data, claim))}: {markup.said(one.word, one.outcome.reason)}"
         )
-    seeds = f"{len(where.seeds)} seed{'s' * (len(where.seeds) > 1)}"
     questions = f"{one.outcome.questions} questions of {one.sample}, " * bool(one.outcome.questions)
-    compared = (
-        f"{comparisons.rows_of_claim(data, claim)}, {questions}{seeds}, budget {where.budget}, {models(where, claim)}"
-    )
+    settings = f"{where.seed_words}, budget {where.budget}, {models(where, claim)}"
+    compared = f"{comparisons.rows_of_claim(data, claim)}, {questions}{settings}"
     notes = "; ".join(filter(None, [_result(one), *_notes(data, one)]))
     return Html(f"{words}{escape(compared)}: {markup.word(one.word)} {escape(notes)}.")
 
@@ -96,11 +94,10 @@ def headline_table() -> str:
             link = Html(f'<a href="papers/{data["slug"]}.html">{escape(last)}</a>')
             body.append(markup.line([markup.cell(link, "th", scope="colgroup", colspan="4")]))
         claim = one.outcome.claim
-        printed = comparisons.printed_difference(data, claim)
-        said = markup.number(f"{100 * printed.difference:+.1f}" if printed else "–")
+        printed = markup.number(markup.gain(comparisons.printed_difference(data, claim)))
         rows = comparisons.with_day(comparisons.rows_of_claim(data, claim), claim)
         words = Html(f"{escape(claim['claim'])}<small>{escape(rows)}</small>")
-        body.append(markup.line([words, said, difference_cell(one), markup.said(one.word, one.outcome.reason)]))
+        body.append(markup.line([words, printed, difference_cell(one), markup.said(one.word, one.outcome.reason)]))
     caption = (
         "What the abstracts and conclusions promise. Differences in points with 95 % intervals over questions and training seeds: dev and "
         "test together where dev chose nothing. The verdict is after Holm's adjustment over the claim's family. "
@@ -114,10 +111,8 @@ def difference_cell(one: Judged) -> Html:
     test, where = one.outcome.primary, one.outcome.where
     if test is None:
         return markup.number("–")
-    gain, interval = markup.points(test).split(" ", 1)
-    seeds = f"{len(where.seeds)} seed{'s' * (len(where.seeds) > 1)}"
-    below = f"<small>{escape(interval)}</small><small>{one.outcome.questions} questions, {seeds}</small>"
-    return markup.number(Html(f"{gain}{below}"))
+    below = f"<small>{one.outcome.questions} questions, {where.seed_words}</small>"
+    return markup.number(Html(f"{stacked(test)}{below}"))
 
 
 @register("scorecard")
@@ -137,26 +132,22 @@ def scorecard() -> str:
 
 
 @register("answer", empty="No claim has been tested yet.")
-def answered() -> str:
-    words = answer()
-    return words and f"<p>{escape(words)}</p>"
-
-
 def answer() -> str:
     """What came out of the headline claims and of all claims, in words; "" where none was tested."""
     headline = [one for _, one in claims.headline()]
     every = {family: [] for family in KINDS}
-    for paper in papers.papers():
+    for paper in papers.PAPERS:
         data, runs = comparisons.rows_and_runs(paper)
         for one in claims.judged(data, runs):
             every[one.family == PYDOCS].append(one)
     if not any(one.adjusted is not None for kind in every.values() for one in kind):
         return ""
-    return (
+    words = (
         f"{claims.counted(headline).replace('claims', 'headline claims', 1)}. "
         f"In all, {claims.counted(every[False]).replace('claims', 'claims on public data sets', 1)}. "
         f"And {claims.counted(every[True]).replace('claims', 'claims on pydocs', 1)}."
     )
+    return f"<p>{escape(words)}</p>"
 
 
 def pre_trains(data: dict) -> bool:

@@ -26,11 +26,9 @@ def mined_table() -> str:
         added = f"{one['counts']['negatives']:,}" if name else "–"
         title = NAMES.get(name, f"the best by {name.rsplit('/', 1)[-1]}") if name else "none"
         others = [None if other is own else other for other in (values[0], random)]
-        compared = [
-            markup.points(None if other is None else significance.paired_bootstrap(own, other)) for other in others
-        ]
+        tests = [None if other is None else significance.paired_bootstrap(own, other) for other in others]
         maps = markup.spread([run["map"] for run in one["runs"]])
-        body.append(row(title, *numbers(added, str(len(one["runs"]))), maps, *numbers(*compared)))
+        body.append(row(title, *numbers(added, str(len(one["runs"]))), maps, *numbers(*map(markup.points, tests))))
     heads = ["Negatives", "Added", "Seeds", "MAP", "Against none [95 %]", "Against random [95 %]"]
     settings = sets[0]["runs"][0]
     title = f"{settings['dataset']}, {len(values[0])} test questions; points, mean ± std over seeds, intervals over questions."

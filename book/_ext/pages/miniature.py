@@ -13,7 +13,9 @@ from aslab.show import markup
 from aslab.show.markup import BEST, NAMES, Html
 from pages import differences, report
 from pages import table as html_table
-from pages.report import PRETRAINING, baseline_lines, best_cells, origin_cell, our_cell, seed_count
+from pages.report import PRETRAINING, Origins, baseline_lines, best_cells, our_cell, our_cells, seed_count
+
+PYDOCS = "pydocs"
 
 
 class Questions(NamedTuple):
@@ -31,47 +33,38 @@ class Questions(NamedTuple):
         return f"{self.dataset}, our own {self.kind}"
 
 
-@pages.register("results", on_page=True)
-def results(paper: str, table: str, laptop: str = "", *, page) -> str:
+@pages.register("results", on_page=True, of_paper=True)
+def results(data: dict, runs: pd.DataFrame, table: str, laptop: str = "", *, page) -> str:
     """A table of a paper beside ours; with the word `laptop` also one of pydocs."""
     if laptop not in ("", "laptop"):
         raise ValueError(f"after a table the word laptop is expected, or nothing: got {laptop!r}")
-    return results_tabs(paper, table, bool(laptop), links=page.links)
+    return results_tabs(data, runs, table, bool(laptop), page.links)
 
 
-def results_tabs(
-    paper: str, table: str, laptop: bool = False, runs: pd.DataFrame | None = None, links=None, folder=None
-) -> str:
+def results_tabs(data: dict, runs: pd.DataFrame, table: str, laptop: bool = False, links=None) -> str:
     """A table of a paper beside ours, a tab a data set; with `laptop` also our own, before those without runs."""
-    panels = report.results_panels(paper, table, runs, links=links, folder=folder)
+    panels = report.results_panels(data, runs, table, links)
     if laptop:
-        html = laptop_table(paper, runs, links=links, folder=folder, table=table)
+        html = laptop_table(data, runs, table, links)
         panels.insert(sum(name != report.NOT_RUN for name, _ in panels), _panel(html))
-    return markup.tabs(f"as2-{paper}-{table}", panels)
+    return markup.tabs(f"as2-{data['slug']}-{table}", panels)
 
 
-@pages.register("claims")
-def claims_tabs(paper: str, runs: pd.DataFrame | None = None, folder=None) -> str:
+@pages.register("claims", of_paper=True)
+def claims_tabs(data: dict, runs: pd.DataFrame) -> str:
     """The claims of a paper on its own data sets, and on pydocs."""
     panels = [
-        ("The paper's data sets", differences.claims_table(paper, runs, folder=folder)),
-        _panel(differences.laptop_claims_table(paper, runs, folder=folder)),
+        ("The paper's data sets", differences.claims_table(data, runs)),
+        _panel(differences.laptop_claims_table(data, runs)),
     ]
-    return markup.tabs(f"as2-{paper}-claims", panels)
+    return markup.tabs(f"as2-{data['slug']}-claims", panels)
 
 
 def _panel(html: str) -> tuple[str, str]:
-    return "pydocs", f'<div class="as2-laptop">{html}</div>'
+    return PYDOCS, f'<div class="as2-laptop">{html}</div>'
 
 
-def laptop_table(
-    paper: str,
-    runs: pd.DataFrame | None = None,
-    dataset: str = "pydocs",
-    links=None,
-    folder=None,
-    table: str | None = None,
-) -> str:
+def laptop_table(data: dict, runs: pd.DataFrame, table: str | None = None, links=None) -> str:
     """Budget laptop as HTML: our own data, models below untrained baselines. Not the paper's numbers.
 
     The difference in MAP (in label accuracy where the table is about claims, in evidence F1 where it is about
@@ -80,29 +73,27 @@ def laptop_table(
 
     Args:
         table: shows only the rows of this table of the paper: one about pre-training tasks or about evidence with its
-        own figures, one
-            about claims with label accuracy on the budget's own claims.
+            own figures, one about claims with label accuracy on the budget's own claims.
     """
-    data, runs = rows_and_runs(paper, runs, folder)
-    budget = data.get("budgets", {}).get("laptop", {"rows": list(data["rows"]), "claims": [dataset]})
+    budget = data.get("budgets", {}).get("laptop", {"rows": list(data["rows"]), "claims": [PYDOCS]})
     rows = [row for row in data["tables"][table]["rows"] if row in budget["rows"]] if table else budget["rows"]
-    shown = _shown(data["tables"][table] if table else {}, budget, dataset)
-    lines = runs[(runs.budget == "laptop") & (runs.dataset == shown.dataset)]
-    body = baseline_lines(lines, shown.metrics, 4) if shown.gained else []
-    best = best_cells(data, lines[lines.row.isin(rows)], shown.metrics)
+    questions = _questions(data["tables"][table] if table else {}, budget)
+    lines = runs[(runs.budget == "laptop") & (runs.dataset == questions.dataset)]
+    body = baseline_lines(lines, questions.metrics, 2) if questions.gained else []
+    best = best_cells(data, lines[lines.row.isin(rows)], questions.metrics)
+    origins = Origins(links or {}, report.models(lines))
     for row in rows:
-        body += _row_lines(data, row, lines, shown, links or {}, best)
+        body += _row_lines(data, row, lines, questions, origins, best)
     where = f"{data['tables'][table]['where']}. " if table else ""
-    size = f" {question_count(lines):,} test {shown.kind}." if shown.gained and question_count(lines) else ""
-    title = f"{where}Budget laptop: {shown.title}; nothing of the paper.{size}{_made_on(lines)} Points, mean ± std over seeds."
-    if best:
-        title += f" {BEST}"
-    gain = [f"{NAMES[shown.gained]} against its baseline [95 %]"] if shown.gained else []
-    heads = ["Row", "From", *(NAMES[metric] for metric in shown.metrics), "Seeds", "Budget", *gain, "Verdict"]
-    return html_table(title, heads, body)
+    count = question_count(lines) if questions.gained else 0
+    size = f" {count:,} test {questions.kind}." if count else ""
+    title = f"{where}Budget laptop: {questions.title}; nothing of the paper.{size}{_made_on(lines)} Points, mean ± std over seeds."
+    gain = [f"{NAMES[questions.gained]} against its baseline [95 %]"] if questions.gained else []
+    heads = ["Row", "From", *(NAMES[metric] for metric in questions.metrics), "Seeds", *gain]
+    return html_table(" ".join([title, *origins.words, *[BEST] * bool(best)]), heads, body)
 
 
-def _shown(table: dict, budget: dict, dataset: str) -> Questions:
+def _questions(table: dict, budget: dict) -> Questions:
     metrics = table.get("metrics", [])
     if table.get("datasets") == [PRETRAINING]:
         return Questions(PRETRAINING, metrics, gained="")
@@ -110,31 +101,24 @@ def _shown(table: dict, budget: dict, dataset: str) -> Questions:
         return Questions(budget["claims"][0], metrics, gained="label_accuracy", kind="claims")
     if set(metrics) & set(PER_CONTEXT):
         return Questions(budget["datasets"][0], metrics, gained="evidence_f1")
-    return Questions(dataset, list(PER_QUESTION), gained="map")
+    return Questions(PYDOCS, list(PER_QUESTION), gained="map")
 
 
-def _row_lines(data: dict, row: str, lines: pd.DataFrame, shown: Questions, links: dict, best: set) -> list[str]:
+def _row_lines(data: dict, row: str, lines: pd.DataFrame, questions: Questions, origins: Origins, best: set) -> list:
     """The lines of a row: one for each source that has runs, or one that says not run."""
     of_sources = [lines[(lines.row == row) & (lines.source == source)] for source in (COMMITTED, HERE)]
     groups = [own for own in of_sources if len(own)]
     head = [markup.cell(data["rows"][row]["name"], "th", scope="row", rowspan=str(max(1, len(groups))))]
     if not groups:
-        empty = len(shown.metrics) + (4 if shown.gained else 3)
-        reason = testable.declared(data, row, shown.dataset)
+        empty = len(questions.metrics) + (2 if questions.gained else 1)
+        reason = testable.declared(data, row, questions.dataset)
         word = markup.said(testable.VERDICT, reason) if reason else markup.word("not run")
         return [markup.line([*head, word, *["–"] * empty])]
     made = []
     for own in groups:
-        source = own.source.iloc[0]
-        figures = [our_cell(data, own, lines, metric) for metric in shown.metrics]
-        figures = [
-            markup.best(cell) if (row, source, "laptop", metric) in best else cell
-            for cell, metric in zip(figures, shown.metrics)
-        ]
-        gain = [gain_cell(data, own, lines, shown.gained)] if shown.gained else []
-        words = [seed_count(data, own), "laptop", *gain, markup.word("reduced budget")]
-        origin = origin_cell(source, own, links)
-        made.append(markup.line([*head, origin, *figures, *words]))
+        figures = our_cells(data, own, lines, questions.metrics, best)
+        gain = [gain_cell(data, own, lines, questions.gained)] if questions.gained else []
+        made.append(markup.line([*head, origins.cell(own.source.iloc[0], own), *figures, seed_count(data, own), *gain]))
         head = []
     return made
 
@@ -165,7 +149,11 @@ def _made_on(lines: pd.DataFrame) -> str:
 
 
 @pages.register("demo", empty="Nothing has run on this machine yet: the command make demo fills this table.")
-def demo_table(paper: str = "sentence_objectives", runs: pd.DataFrame | None = None, folder=None) -> str:
+def demo_of_this_machine() -> str:
+    return demo_table(*rows_and_runs("sentence_objectives"))
+
+
+def demo_table(data: dict, runs: pd.DataFrame) -> str:
     """What `make demo` made on this machine: each row's own task, its ranking, its gain. No committed record is shown.
 
     MAP of answer sentence selection on pydocs; the difference to the baseline is paired by question, with
@@ -173,7 +161,6 @@ def demo_table(paper: str = "sentence_objectives", runs: pd.DataFrame | None = N
 
     Returns: "" where no row of the demonstration has been fine-tuned on this machine.
     """
-    data, runs = rows_and_runs(paper, runs, folder)
     demo = data["demo"]
     here = runs[(runs.source == HERE) & (runs.budget == demo["budget"])]
     ranked = here[here.dataset.isin(data["budgets"][demo["budget"]]["datasets"]) & here.row.isin(demo["rows"])]

@@ -23,7 +23,7 @@ def repeats_table(paper: str = "", results: str | Path = "results") -> str:
     A test counts as significant where its 95 % interval leaves out zero.
     """
     body, signs = [], []
-    for slug in [paper] if paper else papers.papers():
+    for slug in [paper] if paper else papers.PAPERS:
         for pair in equal_runs.pairs(slug, results):
             compared = [equal_runs.compare(pair, metric, results) for metric in pair.metrics]
             signs += [(both is not None and both.sign != 0, alone.sign != 0) for both, alone in compared]

@@ -2,6 +2,7 @@
 
 from html import escape
 from pathlib import Path
+from typing import NamedTuple
 
 import pandas as pd
 
@@ -16,6 +17,7 @@ from pages import render, row
 from pages import table as html_table
 
 NOT_RUN = "Not run"  # the panel of the data sets without runs
+REDUCED = "Ours is a reduced budget, so its figures are not compared with the paper's."
 PRETRAINING = papers.NOTEBOOKS["pretrain"]
 # Shown below a figure of an own task: what needs no training.
 UNTRAINED = {
@@ -42,9 +44,7 @@ def logs(runs: pd.DataFrame, data: dict) -> dict[tuple[str, int], Path]:
 # ------------------------------------------------------------------ a table of a paper
 
 
-def results_panels(
-    paper: str, table_id: str, runs: pd.DataFrame | None = None, links=None, folder=None
-) -> list[tuple[str, str]]:
+def results_panels(data: dict, runs: pd.DataFrame, table_id: str, links=None) -> list[tuple[str, str]]:
     """A table of the paper beside ours as (name, HTML) of each data set that has runs; then, as one panel, those that have none.
 
     Under each printed line is our own with budget and verdict. Rows that have not been run are folded into one line. A row
@@ -53,60 +53,68 @@ def results_panels(
     printed, ours by a t over seeds and a bootstrap over questions, against runs of the same budget.
 
     Args:
-        runs: the paper's records; read by default. Runs of budget laptop are left out of this table.
+        runs: the paper's records. Runs of budget laptop are left out of this table.
         links: name of a run -> address of its page.
     Raises: ValueError for a table that the paper lacks, with the nearest name.
     """
-    data, runs = rows_and_runs(paper, runs, folder)
-    papers.one_of(table_id, data["tables"], paper, "table")
+    papers.one_of(table_id, data["tables"], data["slug"], "table")
     table = data["tables"][table_id]
     panels, without = [], []
     for name in table["datasets"]:
         rows = [row for row in table["rows"] if name in data["rows"][row]["published"]]
         own = [row for row in rows if any(verdicts.at_largest_budget(runs, row, name))]
         html = _of_dataset(data, table, name, runs, links or {}, rows, own)
-        panels += [(NAMES.get(name, name), html)] if own else []
-        without += [] if own else [html]
+        if own:
+            panels.append((NAMES.get(name, name), html))
+        else:
+            without.append(html)
     return [*panels, (NOT_RUN, "\n".join(without))] if without else panels
 
 
 def _of_dataset(data: dict, table: dict, dataset: str, runs: pd.DataFrame, links: dict, rows, own) -> str:
     """The table of a data set: untrained baselines, each row's printed line and ours; rows without runs folded away.
 
+    Where all our lines have the verdict "reduced budget", the caption has it in place of a column.
+
     Args:
         own: those of `rows` that have runs.
     """
     metrics = _metrics(table, [data["rows"][name]["published"][dataset] for name in rows])
-    shown = [group for row in own for group in verdicts.at_largest_budget(runs, row, dataset)]
-    best = best_cells(data, pd.concat([lines for _, _, lines in shown]), metrics) if shown else set()
-    lines_of = lambda names: [
-        line for row in names for line in _row(data, table, row, dataset, metrics, runs, links, best)
-    ]
+    groups = [lines for row in own for _, _, lines in verdicts.at_largest_budget(runs, row, dataset)]
+    ours = pd.concat(groups) if groups else runs[:0]
+    best, origins = best_cells(data, ours, metrics), Origins(links, models(ours))
+
+    def lines_of(names: list[str]):
+        """(cells, kind) of each line: a row's printed line and ours, with its name once."""
+        for name in names:
+            lines = list(_printed_line(data, table, name, dataset, metrics, runs))
+            lines += _our_lines(data, name, dataset, metrics, runs, origins, best)
+            heads = [_row_head(data["rows"][name], len(lines)), *[[]] * (len(lines) - 1)]
+            yield from (([*head, *cells], kind) for head, (cells, kind) in zip(heads, lines))
+
     beside = [row for row in rows if row in own or ("system_of" in data["rows"][row] and own)]
     folded = [row for row in rows if row not in beside]
     html = ""
     if own:
-        untrained = baseline_lines(runs[(runs.dataset == dataset) & (runs.budget != "laptop")], metrics, 3)
-        html = _titled(table, dataset, metrics, [*untrained, *lines_of(beside)], best)
+        lines = list(lines_of(beside))
+        reduced = all(cells[-1] == markup.said("reduced budget") for cells, kind in lines if not kind)
+        body = baseline_lines(runs[(runs.dataset == dataset) & (runs.budget != "laptop")], metrics, 3 - reduced)
+        body += [markup.line(cells[: len(cells) - reduced], kind) for cells, kind in lines]
+        words = [BEST] * bool(best) + origins.words + [REDUCED] * reduced
+        html = _titled(table, dataset, metrics, body, words, [] if reduced else ["Verdict"])
     if folded:
         words = f"{NAMES.get(dataset, dataset)}: {len(folded)} of {len(rows)} rows without runs of ours"
-        content = _titled(table, dataset, metrics, lines_of(folded))
+        content = _titled(table, dataset, metrics, [markup.line(*line) for line in lines_of(folded)])
         html += render("details.html", kind="as2-folded", summary=words, content=content)
     return html
 
 
-def _row(data: dict, table: dict, row: str, dataset: str, metrics, runs: pd.DataFrame, links: dict, best: set) -> list:
-    """The lines of a row: printed and ours, with its name once."""
-    lines = [
-        *_printed_line(data, table, row, dataset, metrics, runs),
-        *_our_lines(data, row, dataset, metrics, runs, links, best),
-    ]
-    heads = [_row_head(data["rows"][row], len(lines)), *[[]] * (len(lines) - 1)]
-    return [markup.line([*head, *cells], kind) for head, (cells, kind) in zip(heads, lines)]
+def _titled(table: dict, dataset: str, metrics, body: list[str], words=(), last=("Verdict",)) -> str:
+    """A table with its caption: data set, place in the paper, unit and, where they are used, what the marks mean.
 
-
-def _titled(table: dict, dataset: str, metrics, body: list[str], best=frozenset()) -> str:
-    """A table with its caption: data set, place in the paper, unit and, where they are used, what the marks mean."""
+    Args:
+        words: the last sentences of the caption. last: the last column, if any.
+    """
     title = f"{NAMES.get(dataset, dataset)}. {table['where']}: {table['caption']}. Points"
     if dataset == PRETRAINING:
         title += (
@@ -115,12 +123,9 @@ def _titled(table: dict, dataset: str, metrics, body: list[str], best=frozenset(
         )
     else:
         title += ", mean ± std over seeds."
-    if any("as2-mark" in line for line in body):
-        title += f" {LEGEND}"
-    if best:
-        title += f" {BEST}"
-    heads = ["Row", "From", *(NAMES[metric] for metric in metrics), "Seeds", "Budget", "Verdict"]
-    return html_table(title, heads, body)
+    marks = [LEGEND] * any("as2-mark" in line for line in body)
+    heads = ["Row", "From", *(NAMES[metric] for metric in metrics), "Seeds", "Budget", *last]
+    return html_table(" ".join([title, *marks, *words]), heads, body)
 
 
 def _metrics(table: dict, cells: list[dict]) -> list[str]:
@@ -152,15 +157,12 @@ def _printed_line(data: dict, table: dict, row: str, dataset: str, metrics, runs
     yield [origin, *theirs, *budget, _verdict_cell(metrics, words)], "as2-from-paper" * printed
 
 
-def _our_lines(data: dict, row: str, dataset: str, metrics, runs: pd.DataFrame, links: dict, best: set):
+def _our_lines(data: dict, row: str, dataset: str, metrics, runs: pd.DataFrame, origins: "Origins", best: set):
     """A line of ours for each source that has runs of a row."""
     for source, budget, lines in verdicts.at_largest_budget(runs, row, dataset):
-        ours = [our_cell(data, lines, runs, metric, as_printed=True) for metric in metrics]
-        ours = [
-            markup.best(cell) if (row, source, budget, metric) in best else cell for cell, metric in zip(ours, metrics)
-        ]
-        words = _verdict_cell(metrics, verdicts.of_cells(data, row, dataset, metrics, lines))
-        yield [origin_cell(source, lines, links), *ours, seed_count(data, lines), budget, words], ""
+        figures = our_cells(data, lines, runs, metrics, best, as_printed=True)
+        verdict = _verdict_cell(metrics, verdicts.of_cells(data, row, dataset, metrics, lines))
+        yield [origins.cell(source, lines), *figures, seed_count(data, lines), budget, verdict], ""
 
 
 def _verdict_cell(metrics, words: list[tuple[str, str]]) -> Html:
@@ -200,6 +202,13 @@ def our_cell(data: dict, lines: pd.DataFrame, runs: pd.DataFrame, metric: str, a
     seeds = comparisons.over_seeds(pair, own.row, baseline, metric)
     questions = comparisons.over_questions(pair, own.row, baseline, metric)
     return markup.marked(text, data["rows"][baseline]["name"], seeds, questions)
+
+
+def our_cells(data: dict, own: pd.DataFrame, runs: pd.DataFrame, metrics, best: set, as_printed=False) -> list[Html]:
+    """`our_cell` of each metric, those that are in `best_cells` in bold."""
+    row, source, budget = own[["row", "source", "budget"]].iloc[0]
+    cells = [(metric, our_cell(data, own, runs, metric, as_printed)) for metric in metrics]
+    return [markup.best(cell) if (row, source, budget, metric) in best else cell for metric, cell in cells]
 
 
 def best_cells(data: dict, lines: pd.DataFrame, metrics) -> set[tuple[str, str, str, str]]:
@@ -262,17 +271,34 @@ def seed_count(data: dict, lines: pd.DataFrame) -> str:
     return f"{len(lines)}, untrained" if untrained(data, lines.row.iloc[0]) else str(len(lines))
 
 
-def origin_cell(source: str, lines: pd.DataFrame, links: dict) -> Html:
-    """The origin of figures and the model that the runs began with, with links to the pages of executed notebooks."""
-    models = dict.fromkeys(records.backbone(line).rsplit("/", 1)[-1] for line in lines.itertuples())
-    names = escape(", ".join(filter(None, models)))
-    began = f'<small class="as2-model">{names}</small>' if names else ""
-    pages = [(links[line.name], line.seed) for line in lines.itertuples(index=False) if line.name in links]
-    if source == COMMITTED:
-        notebooks = (
-            f'<a class="as2-notebook" href="{escape(address)}" aria-label="Executed notebook, seed {seed}"></a>'
-            for address, seed in pages
-        )
-        return Html(f"ours{''.join(notebooks)}{began}")
-    made = [f'<a href="{escape(address)}">seed {seed}</a>' for address, seed in pages]
-    return Html("ours, this machine" + (f" ({', '.join(made)})" if made else "") + began)
+class Origins(NamedTuple):
+    """Where the figures of a table come from: addresses of the runs' pages, and all models that its runs began with.
+
+    A single model is in the caption (`words`), several are in the lines.
+    """
+
+    links: dict[str, str]
+    models: list[str]
+
+    @property
+    def words(self) -> list[str]:
+        return [f"Our runs began with {self.models[0]}."] if len(self.models) == 1 else []
+
+    def cell(self, source: str, lines: pd.DataFrame) -> Html:
+        """The origin of a line's figures, with links to the pages of executed notebooks."""
+        names = escape(", ".join(models(lines))) if len(self.models) > 1 else ""
+        began = f'<small class="as2-model">{names}</small>' if names else ""
+        pages = [(self.links[run.name], run.seed) for run in lines.itertuples(index=False) if run.name in self.links]
+        if source == COMMITTED:
+            notebooks = (
+                f'<a class="as2-notebook" href="{escape(address)}" aria-label="Executed notebook, seed {seed}"></a>'
+                for address, seed in pages
+            )
+            return Html(f"ours{''.join(notebooks)}{began}")
+        made = [f'<a href="{escape(address)}">seed {seed}</a>' for address, seed in pages]
+        return Html("ours, this machine" + (f" ({', '.join(made)})" if made else "") + began)
+
+
+def models(lines: pd.DataFrame) -> list[str]:
+    """The models that some runs began with."""
+    return list(filter(None, dict.fromkeys(records.backbone(line).rsplit("/", 1)[-1] for line in lines.itertuples())))
