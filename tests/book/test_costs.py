@@ -108,14 +108,13 @@ def test_every_table_is_shown_and_every_paper_has_a_line(page):
 @pytest.mark.slow
 def test_numbers_of_the_page_follow_the_files(page, monkeypatch):
     assert f">{page.big(costs.by_notebook('asbert')['tokens'].sum())}<" in page.full()
-    monkeypatch.setattr(page, "measured", lambda name: None)
+    monkeypatch.setattr(page, "benchmarks", lambda name: {})
     assert "not run" in page.corpora() and "not run" in page.examples()
     machine = {"gpu": PAYLOAD, "system": "Linux", "python": "3", "cores": 1, "processor": PAYLOAD, "versions": {"torch": "2"}}
     rates = {"ssp": {"examples_a_second": {"median": 1000.0}}}
     built = {"tokens": 250, "characters": 1000, "characters_a_second": 1e6, "bytes_a_token": 4}
-    monkeypatch.setattr(
-        page, "measured", {"sampling": {"objectives": rates, "machine": machine}, "index": {"large_build": built, "machine": machine}}.get
-    )
+    results = {"sampling": {"objectives": rates, "machine": machine}, "index": {"large_build": built, "machine": machine}}
+    monkeypatch.setattr(page, "benchmarks", lambda name: results)
     hours = page.hours(400_000 * 4096 / 1000 / 3600)
     assert f">{hours}<" in page.examples() and ">2.5 billion<" in page.corpora()
     assert all(PAYLOAD not in html and "&lt;script&gt;" in html for html in (page.examples(), page.corpora()))

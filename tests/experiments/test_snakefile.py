@@ -41,7 +41,7 @@ def dry_run(target, *file, config=()):
 def test_targets_run_the_planned_jobs_in_order(target, chosen):
     code, text = dry_run(target, *(("-s", "experiments/Snakefile") if target == "laptop" else ()))
     assert code == 0 and f"rule {target}" in text, text
-    papers = rows.papers() if target == "laptop" else ["sentence_objectives"]
+    papers = rows.PAPERS if target == "laptop" else ["sentence_objectives"]
     with_budget = [paper for paper in papers if "laptop" in rows.read(paper).get("budgets", {})]
     jobs = [job for paper in with_budget for job in plan.jobs(paper, **chosen)]
     outputs = set(re.findall(r"output: runs/(\S+)/record.json", text))
