@@ -56,10 +56,7 @@ def test_recall_is_that_of_a_slow_loop(model, monkeypatch):
     assert (made["questions"], made["sentences"]) == (40, len(sentences))
     for depth in (2, 5, 20):
         kept = kept_by_loop(scores, asked, sentences, depth)
-        assert made["recall"][model][str(depth)] == {
-            "recall": kept / 40,
-            "interval": significance.proportion_interval(kept / 40, 40),
-        }
+        assert made["recall"][model][str(depth)] == {"recall": kept / 40, "interval": significance.proportion_interval(kept / 40, 40)}
     assert 0 < made["recall"][model]["2"]["recall"] < made["recall"][model]["20"]["recall"] <= 1
 
 

@@ -17,8 +17,7 @@ from .committed import EVERY, ROOT, committed, precisions
 
 PAGES = ("index", "findings", "how_to_read", "glossary", "rank", "own_documents")
 OLD_WORDS = re.compile(
-    r"\b(a finding|a hint|hints|can be chance|more than zero|opposite|games?|our own questions|stands? for|at hand)\b",
-    re.IGNORECASE,
+    r"\b(a finding|a hint|hints|can be chance|more than zero|opposite|games?|our own questions|stands? for|at hand)\b", re.IGNORECASE
 )
 PRETRAINING = ("sentence_objectives", "contextual_as2", "joint_inference")
 

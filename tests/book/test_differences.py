@@ -55,13 +55,7 @@ def with_dev(folder):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("ours", "base", "word"),
-    [
-        (0.7, 0.5, "supported"),
-        (0.575, 0.5, "suggestive"),
-        (0.55, 0.5, "inconclusive"),
-        (0.3, 0.95, "reversed"),
-    ],
+    ("ours", "base", "word"), [(0.7, 0.5, "supported"), (0.575, 0.5, "suggestive"), (0.55, 0.5, "inconclusive"), (0.3, 0.95, "reversed")]
 )
 def test_a_claim_is_tested_on_each_of_its_metrics_and_decided_by_map(tmp_path, ours, base, word):
     html = differences.claims_table(papers.read(PAPER, FOLDER), compared(tmp_path, ours, base))

@@ -166,11 +166,7 @@ def test_side_by_side():
     lists = {"base <b>": [["x", 0, 0.9, 1], ["y", 1, 0.5, 2]], "psd": [["y", 1, 0.7, 1]]}
     html = beside(f"Why? {PAYLOAD}", lists, {"x": PAYLOAD}, f"Because {PAYLOAD}")
     assert "<script" not in html and "<img" not in html
-    assert cells(html) == [
-        ["Rank", "base <b>", "psd"],
-        ["1", f"✗ {PAYLOAD} score 0.900", "✓ y score 0.700"],
-        ["2", "✓ y score 0.500", ""],
-    ]
+    assert cells(html) == [["Rank", "base <b>", "psd"], ["1", f"✗ {PAYLOAD} score 0.900", "✓ y score 0.700"], ["2", "✓ y score 0.500", ""]]
     assert html.count('class="as2-right"') == 2 and html.count('class="as2-wrong"') == 1
     assert '<abbr title="does not answer">✗' in html  # the sign has words
 

@@ -358,14 +358,7 @@ def test_laptop_table(machine):
     assert line(html, "RoBERTa + SSP") == ["RoBERTa + SSP", "not run", *["–"] * 5]
     assert table[0] == ["Row", "From", "P@1", "MAP", "MRR", "Seeds", "MAP against its baseline [95 %]"] and "reduced budget" not in html
     psd = line(html, "RoBERTa + PSD")
-    assert [text.rstrip("†‡") for text in psd[:6]] == [
-        "RoBERTa + PSD",
-        "ours, this machine (seed 0)",
-        "70.0",
-        "72.0",
-        "82.0",
-        "1",
-    ]
+    assert [text.rstrip("†‡") for text in psd[:6]] == ["RoBERTa + PSD", "ours, this machine (seed 0)", "70.0", "72.0", "82.0", "1"]
     assert psd[6].startswith("+12.0 [") and len(psd) == 7
     assert 'href="runs/x.html?a=&quot;b"' in html
     assert "40 test questions" in html

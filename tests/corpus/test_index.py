@@ -462,11 +462,7 @@ def test_the_limits_of_paragraphs_and_documents_can_be_lowered(tokenizer, tmp_pa
 
 @pytest.mark.parametrize(
     ("text", "warnings"),
-    [
-        (LIGHTHOUSE * 3, []),
-        (LIGHTHOUSE.lower() * 3, ["have one sentence"]),
-        (CHINESE * 4, ["tokens of a character"]),
-    ],
+    [(LIGHTHOUSE * 3, []), (LIGHTHOUSE.lower() * 3, ["have one sentence"]), (CHINESE * 4, ["tokens of a character"])],
     ids=["English", "without capitals", "Chinese"],
 )
 def test_a_language_that_splitter_or_tokenizer_do_not_know_is_warned_of(tmp_path, caplog, text, warnings):

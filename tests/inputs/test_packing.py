@@ -221,10 +221,7 @@ def test_dropout_is_active_in_training_alone():
 
 @settings(max_examples=60, deadline=None)
 @given(
-    lengths=st.lists(st.integers(4, 40), min_size=1, max_size=30),
-    tokens=st.integers(1, 500),
-    seed=st.integers(0, 9),
-    types=st.booleans(),
+    lengths=st.lists(st.integers(4, 40), min_size=1, max_size=30), tokens=st.integers(1, 500), seed=st.integers(0, 9), types=st.booleans()
 )
 def test_every_token_is_there_once_and_in_its_place(lengths, tokens, seed, types):
     draw = np.random.default_rng(seed)

@@ -96,12 +96,7 @@ def test_answers_against_a_slow_loop():
         answerable = sum(group.label.max() for group in groups)
         precision, recall = right / len(answers), right / answerable
         assert row.to_dict() == pytest.approx(
-            {
-                "precision": precision,
-                "rate": len(answers) / len(groups),
-                "recall": recall,
-                "f1": 2 * right / (len(answers) + answerable),
-            }
+            {"precision": precision, "rate": len(answers) / len(groups), "recall": recall, "f1": 2 * right / (len(answers) + answerable)}
         )
 
 

@@ -299,11 +299,7 @@ def test_no_text_of_a_notebook_has_a_backslash_and_an_n_for_a_line_break(path):
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ({"objectiv": "ssp"}, "did you mean 'objective'?"),
-        ({"corpus": "nowhere.jsonl"}, "does not exist"),
-    ],
+    ("given", "message"), [({"objectiv": "ssp"}, "did you mean 'objective'?"), ({"corpus": "nowhere.jsonl"}, "does not exist")]
 )
 def test_what_is_wrong_stops_before_the_first_cell(tmp_path, given, message):
     result = papermill("pretrain", tmp_path, check=False, **given)

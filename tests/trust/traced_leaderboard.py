@@ -36,14 +36,7 @@ def leaderboard(root: Path, dataset: str):
         size, begins = records[0]["figures"].get("parameters"), backbone(records[0])
         row = f"{place}. {title} {steps(records[0])}, budget {records[0]['budget']} {', '.join(papers)}"
         model = f"{begins} {size / 1e6:.1f} M" if size else begins
-        yield [
-            row,
-            model,
-            str(len(records)),
-            *ranges,
-            f"{100 * sum(of['mrr']) / len(common):.1f}",
-            seen.get(begins, "not known"),
-        ]
+        yield [row, model, str(len(records)), *ranges, f"{100 * sum(of['mrr']) / len(common):.1f}", seen.get(begins, "not known")]
 
 
 def rankers(root: Path, dataset: str):
