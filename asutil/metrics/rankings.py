@@ -69,12 +69,11 @@ def ranking(
     questions, names, right, scores = _checked_rows(question_ids, labels, scores)
     rows = len(right)
     if ties == "trec_eval":
-        scores = scores.astype(np.float32)
-    place = np.unique(scores, return_inverse=True)[1]
-    if ties == "trec_eval":
-        place = np.unique(place * rows + _numbered(candidate_ids, rows), return_inverse=True)[1]
-    # One whole number a row orders all of them: by question, from the highest place down, at one place the wrong one first.
-    order = np.argsort((questions * rows - place) * 2 + right)
+        scores, first = scores.astype(np.float32), _numbered(candidate_ids, rows)
+    else:
+        first = ~right
+    # By question, from the highest score down, at one score from the highest of `first` down.
+    order = np.lexsort((first, scores, -questions))[::-1]
     questions, right, scores = questions[order], right[order], scores[order]
     mixed = (questions[1:] == questions[:-1]) & (scores[1:] == scores[:-1]) & (right[1:] != right[:-1])
     size, right_count = np.bincount(questions), np.bincount(questions, right).astype(int)
