@@ -206,7 +206,7 @@ def test_take_and_concatenated_keep_every_example(bert_tokenizer):
     pairs = inputs.Pairs(bert_tokenizer, questions())
     whole = pairs.join(np.arange(len(pairs)), 40)
     rows = np.array([3, 0, 3, 5])
-    pieces = ragged_ids.concatenated([whole.take(rows[:1]), whole.take(rows[1:])])
+    pieces = ragged_ids.concatenated([whole.take(rows[:1]), whole.take(rows[1:2]), whole.take(rows[2:])])
     straight = pairs.join(rows, 40)
     assert np.array_equal(pieces.ids, straight.ids) and np.array_equal(pieces.offsets, straight.offsets)
     assert np.array_equal(pieces.types, straight.types)

@@ -103,6 +103,20 @@ def test_a_changed_or_missing_file_is_refused_with_both_hashes(tmp_path):
         disk.check(path, known[path.name])
 
 
+def test_a_folder_has_the_listed_files_and_no_others(tmp_path):
+    for name in ("model/config.json", "list.json", "README.md", ".cache/etag"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(name)
+    sums = {"model/config.json": disk.hashes(tmp_path / "model")["config.json"]}
+    disk.check_all(tmp_path, sums, "list.json")
+    with pytest.raises(ValueError, match=r"^list\.json is damaged: names and hashes of files are expected, got \['model/config"):
+        disk.check_all(tmp_path, list(sums), "list.json")
+    with pytest.raises(ValueError, match=r"config\.json is damaged .* got .*; make it again$"):
+        disk.check_all(tmp_path, {"model/config.json": "0" * 64}, "list.json", "; make it again")
+    with pytest.raises(ValueError, match=r"config\.json is not in the list of list\.json: move it from .*; make it again$"):
+        disk.check_all(tmp_path, {}, "list.json", "; make it again")
+
+
 @pytest.mark.parametrize(
     ("error", "number"),
     [
