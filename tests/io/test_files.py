@@ -26,6 +26,12 @@ def test_what_is_no_json_is_said_with_its_place(text, said):
         files.parsed(text, "here")
 
 
+@pytest.mark.parametrize(("text", "said"), [("ab\0", "a NUL byte at character 2"), ("\ud800", "half a character at character 0")])
+def test_text_that_no_tokenizer_takes_is_refused_with_its_place(text, said):
+    with pytest.raises(ValueError, match=f"here: expected text that UTF-8 can encode, got {said}"):
+        files.require_encodable(text, "here")
+
+
 def test_a_line_ends_at_a_line_feed_alone(tmp_path):
     path = tmp_path / "some.txt"
     path.write_bytes("\ufeffa\u2028b\x85c\x0bd\r\n\ufeffe\rf\n".encode() + b"\xe4")

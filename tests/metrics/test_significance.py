@@ -73,7 +73,7 @@ def test_student_t_without_variance():
         (paired_bootstrap, ([], []), "at least one"),
         (paired_bootstrap, ([1, float("inf")], [1, 2]), "finite"),
         (paired_bootstrap, ([1], [1], 0), "draws is 1 or more"),
-        (paired_bootstrap, (pd.Series([1], index=["a"]), pd.Series([1], index=["b"])), "do not have the same questions"),
+        (paired_bootstrap, (pd.Series([1], index=["a"]), pd.Series([1], index=["b"])), r"do not have the same questions.* \(1 and 1\)"),
         (proportion_interval, (61, 68), "a share from 0 to 1"),
         (smallest_gain, (10, 5), "10 questions with 5 lost cannot show a gain"),
         (smallest_gain, (5, 5), "5 questions with 5 lost cannot show a gain"),  # none is left that could be gained
@@ -240,6 +240,7 @@ def test_holm_rejects_what_the_step_down_procedure_rejects(p_values, level):
 def test_one_draw_is_enough_to_ask_for():
     assert paired_bootstrap([1.0, 0.0], [0.0, 0.0], draws=1).p_value in (0.5, 1.0)
     assert 0 < significance.randomisation([1.0, 0.5], [0.0, 0.0], draws=1) <= 1
+    assert significance.randomisation([1.0, 0.5], [0.0, 0.0], draws=4) == 0.5  # four signs can be tried, two of them as far from zero
 
 
 def test_holm_by_hand():

@@ -41,7 +41,7 @@ TESTS = {
     "inputs/cut": ("inputs/test_cut", "inputs/test_pairs", "inputs/test_groups"),
     "inputs/ragged": ("inputs/test_cut", "inputs/test_pairs", "inputs/test_groups"),
     "inputs/pairs": ("inputs/test_pairs", "models/test_context_models", "inputs/test_groups", "models/test_joint"),
-    "inputs/batches": ("inputs/test_pairs", "models/test_context_models", "inputs/test_groups", "models/test_joint"),
+    "inputs/batches": ("inputs/test_pairs", "models/test_context_models", "inputs/test_groups", "models/test_joint", "tasks/test_finding"),
     "models/pair": ("models/test_pair", "models/test_context_models", "models/test_joint", "models/test_loading"),
     **{
         f"heads/{file}": ("models/test_pair", "heads/test_heads", "models/test_embedder", "models/test_joint")
@@ -186,8 +186,8 @@ def run(tree: Path, given: list[str]) -> Ran:
 
 
 def failed_first(log: str) -> str:
-    """The test that failed, or that stood when its time was over or the process died; nothing where the log has none."""
-    failed = re.search(r"^(?:FAILED|ERROR) (.+?)(?: - |$)", log, re.MULTILINE)
+    """The test that failed, the file all tests need that could not be read, or the test that stood when its time was over."""
+    failed = re.search(r"^(?:FAILED|ERROR|ImportError while loading conftest '.*/(?=tests/)) ?(.+?)(?: - |'\.$|$)", log, re.MULTILINE)
     stood = re.search(r'^  File ".*/(tests/[\w/]*test_\w+\.py)", line \d+ in (test_\w+)$', log, re.MULTILINE)
     return failed[1] if failed else "::".join(stood.groups()) if stood else ""
 
@@ -222,7 +222,8 @@ def in_child(tree: Path, given: list[str], log: Path) -> None:
 def judged(mutants: list[Mutant], ran: list[Ran]) -> dict:
     """Figures. Raises: Broken where tests did not run, or noticed too few of the mutants that are not known to change nothing."""
     for one, how in zip(mutants, ran):
-        ended = how.code is not None and how.code <= 2  # all passed; one failed or hung; a file could not be read; or a signal
+        # All passed; one failed or hung; a file could not be read, that all tests need (4) or another; or a signal.
+        ended = how.code is not None and (how.code <= 2 or (how.code == 4 and how.failed))
         must(ended, f"tests run to their end with {one.name}: pytest ended with {how.code}")
     survivors = [one.name for one, how in zip(mutants, ran) if how.code == 0]
     missed = [name for name in survivors if name not in equivalent()]

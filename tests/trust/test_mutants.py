@@ -65,6 +65,7 @@ def test_a_mistake_that_kills_its_process_is_noticed_and_one_that_is_not_noticed
     for code in (4, None):  # nothing was tested; the tests came to no end
         with pytest.raises(Broken, match=f"pytest ended with {code}"):
             mutants.judged(names[:1], [mutants.Ran(code, 1.0, "")])
+    assert mutants.judged(names[:1], [mutants.Ran(4, 1.0, "tests/conftest.py")])["noticed"] == 1  # no test can even be read
 
 
 def test_a_survivor_that_is_listed_as_equivalent_is_not_missed(monkeypatch, tmp_path):
@@ -78,6 +79,7 @@ def test_a_survivor_that_is_listed_as_equivalent_is_not_missed(monkeypatch, tmp_
 def test_the_test_that_stood_when_time_was_over_is_found_in_the_log():
     assert mutants.failed_first("x\nFAILED tests/test_a.py::test_b[1 2] - assert 1\n") == "tests/test_a.py::test_b[1 2]"
     assert mutants.failed_first("ERROR tests/test_a.py - ValueError: x\n") == "tests/test_a.py"
+    assert mutants.failed_first("ImportError while loading conftest '/t/x/tests/conftest.py'.\n") == "tests/conftest.py"
     stood = 'Timeout (0:02:00)!\n  File "/t/asutil/a.py", line 3 in f\n  File "/t/tests/test_a.py", line 7 in test_b\n'
     assert mutants.failed_first(stood) == "tests/test_a.py::test_b"
     assert mutants.failed_first("3 passed\n") == ""
