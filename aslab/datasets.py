@@ -5,14 +5,13 @@ from types import SimpleNamespace
 
 from asutil.data import answers, claims, long_questions
 from asutil.data.data_sets import TITLES
-from asutil.io import files
 
 from . import rundir, stages, transfer
 from .parameters import settings
 
 
 def check(notebook: str, given: dict) -> None:
-    """Read a user's own data, and all that is also ranked, as the notebook will: faults are said before a kernel starts.
+    """Read data of a user or of the hub, and all that is also ranked, as the notebook will: faults are said before a kernel starts.
 
     Raises: ValueError, OSError that name the file and the row.
     """
@@ -27,7 +26,7 @@ def check(notebook: str, given: dict) -> None:
     try:
         if s.also_rank:
             transfer.load(notebook, given)
-        if not s.dataset or s.dataset in TITLES or not files.expanded(s.dataset).exists():
+        if not s.dataset or s.dataset in TITLES:
             return
         if notebook == "verify_claims":
             claims.load_claims(s.dataset)

@@ -9,7 +9,7 @@ import pyarrow as pa
 from .. import plugins
 from ..io import disk, files, hub
 from ..io.spelling import require_one_of
-from . import document_order, own_answers, table_files, tables
+from . import document_order, hub_answers, own_answers, table_files, tables
 from .data_sets import ANSWERS, SPLITS
 from .own_answers import ALL_RIGHT
 from .questions import Candidate, Question, Split, grouped
@@ -30,6 +30,7 @@ def load_answers(
     context: bool = False,
     train_limit: int | None = None,
     test_limit: int | None = None,
+    columns: dict[str, str] | None = None,
 ) -> dict[str, Split]:
     """The splits of an answer sentence selection data set under a protocol.
 
@@ -39,28 +40,35 @@ def load_answers(
             .json or .parquet, or one such file, whose questions are then divided 8 : 1 : 1 by a hash of their texts.
             Columns question, answer, label; optional question_id and document_title (rows of a question are then in document
             order). A .tsv has a header line and no quoting; one that was written with quoting is recognised, with a warning.
+            Also any data set of the hub with these columns, `owner/name`, with `:configuration` or the ending of its splits' names
+            (`matteogabburo/mWikiQA:de`), and a `Dataset` or `DatasetDict`.
         protocol: `clean` (wikiqa: dev and test questions with both labels; a user's data: those with a positive, and a warning of
             others) or `asbert` (questions with a positive, in every split; for wikiqa, trecqa and a user's data).
         train_questions: `all`, or `with_positive` for those alone.
         limit: at most that many questions a split, chosen by a hash of their ids.
         train_limit, test_limit: the same for train alone, and for dev and test, each; for these splits they go before `limit`.
+        columns: of a user's data or the hub's, what it calls the columns: {"question": "query", "answer": "passage"}.
         context: every candidate has the sentences before and after it. Where only the order of rows shows which these are (asnq,
             newsas2), that order is checked first (`document_order.check`); a data set that cannot give them is refused.
     Returns: {"train", "dev", "test"}, each a lazy `Split` of `Question`s; of `trecqa_transfer` {"test"}.
     Raises: FileNotFoundError, or ValueError that names file and row, what was expected and what came.
     """
-    require_one_of("protocol", protocol, ANSWERS[name].protocols if name in ANSWERS else PROTOCOLS)
+    published = isinstance(name, str) and name in ANSWERS
+    require_one_of("protocol", protocol, ANSWERS[name].protocols if published else PROTOCOLS)
     require_one_of("train_questions", train_questions, ("all", "with_positive"))
     limits = limits_of(limit, train_limit, test_limit, "question")
-    if name == "pydocs":
-        splits = _pydocs()
-    elif name in ANSWERS:
-        splits = _published(name, protocol, context)
+    if published and columns:
+        raise ValueError(f"columns: those of {name} are known; expected a user's data or a data set of the hub")
+    if published:
+        splits = _pydocs() if name == "pydocs" else _published(name, protocol, context)
+    elif hub_answers.is_data_set(name):
+        splits = hub_answers.load(name, protocol, columns)
+        name = name if isinstance(name, str) else type(name).__name__
     else:
-        splits = own_answers.load(_path(name), protocol)
+        splits = own_answers.load(_path(name), protocol, columns)
     if context and (unordered := [split for split, questions in splits.items() if not questions.ordered]):
         reason = "a file needs a column document_title, and the rows of a question in the document's order"
-        if name in ANSWERS:
+        if published:
             reason = ANSWERS[name].no_context or reason
         raise ValueError(
             f"{name}, {unordered[0]}: no sentences before and after a candidate are known, so that only pairs of question and "
@@ -78,13 +86,15 @@ def load_answers(
 
 
 def fingerprint_of_answers(name) -> str:
-    """`splits.fingerprint`; of a user's data a hash of the files.
+    """`splits.fingerprint`; of a user's data a hash of the files, of other data sets of the hub one of their rows.
 
     The name of a file counts, too: the ids of questions without one follow from it. So does the way in which a file is divided: a run
     that began with another division must not continue with this one.
     """
     if name in ANSWERS:
         return fingerprint(name, {other: data.hub_id for other, data in ANSWERS.items()}, dict)
+    if hub_answers.is_data_set(name):
+        return hub_answers.fingerprint(name)
     path = _path(name)
     if path.is_file():
         hashes = [own_answers.DIVISION, path.stem, hub.sha256(path)]

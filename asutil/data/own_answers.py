@@ -40,16 +40,25 @@ def same_text(text: str) -> str:
     return " ".join(words).rstrip(" .?!…") or " ".join(words)
 
 
-def load(path: Path, protocol: str) -> dict[str, Split]:
-    """The splits of a user's folder or file. Dev and test have no question without a right candidate: nothing can rank it."""
+def load(path: Path, protocol: str, columns: dict[str, str] | None = None) -> dict[str, Split]:
+    """The splits of a user's folder or file, as `of_tables` makes them. Args: columns: as in `load_answers`."""
     disk.check_made(path)
-    if path.is_dir():
-        paths = {split: split_file(path, split) for split in SPLITS}
-        splits = {split: _read(file, split) for split, file in paths.items()}
-        _warn_of_leaks(splits, path)
-    else:
+    paths = {split: split_file(path, split) for split in SPLITS} if path.is_dir() else {"all": path}
+    return of_tables({split: tables.read_table(file, columns) for split, file in paths.items()}, paths, path, protocol)
+
+
+def of_tables(read: dict[str, pa.Table], paths: dict, path, protocol: str) -> dict[str, Split]:
+    """The splits of three tables, or of one under the name `all`, which is divided.
+
+    Dev and test have no question without a right candidate: nothing can rank it.
+    Args: paths, path: what messages call each table, and all of them.
+    """
+    splits = {split: _grouped(split, table, paths[split]) for split, table in read.items()}
+    if "all" in splits:
         paths = dict.fromkeys(SPLITS, path)
-        splits = divided(_read(path, "all"), path)
+        splits = divided(splits["all"], path)
+    else:
+        _warn_of_leaks(splits, path)
     for split, questions in splits.items():
         whole = questions.without_blank()
         splits[split] = whole.under("all" if protocol == "clean" and split == "train" else "positive")
@@ -73,16 +82,16 @@ def split_file(folder: Path, split: str) -> Path:
     return file_of_split(folder, split, [f"{name}{suffix}" for name in names for suffix in tables.SUFFIXES])
 
 
-def _read(path: Path, split: str) -> Split:
-    """The questions of a file, with blank candidates still among them."""
-    table = tables.read_table(path)
+def _grouped(split: str, table: pa.Table, path) -> Split:
+    """The questions of a table, with blank candidates still among them. Without an id they are numbered by the file, or the split."""
     titled = "document_title" in table.column_names and table["document_title"].null_count < len(table)
-    questions = grouped(split, table, table_files.stem_of(path), path, titled, table["row"].to_numpy())
+    stem = table_files.stem_of(path) if isinstance(path, Path) else split
+    questions = grouped(split, table, stem, path, titled, table["row"].to_numpy())
     _warn_of_candidates(questions, path)
     return questions
 
 
-def _warn_of_candidates(questions: Split, path: Path) -> None:
+def _warn_of_candidates(questions: Split, path) -> None:
     """Say how many candidates of a question are blank, are repeated, or have both labels, with the rows of the first."""
     numbers = np.repeat(np.arange(len(questions)), questions.stops - questions.starts)
     answers = pc.dictionary_encode(questions.table["answer"].combine_chunks())
@@ -112,7 +121,7 @@ def _warn_of_candidates(questions: Split, path: Path) -> None:
         )
 
 
-def _warn_of_leaks(splits: dict[str, Split], folder: Path) -> None:
+def _warn_of_leaks(splits: dict[str, Split], folder) -> None:
     """Say which splits share questions: figures on them are too high."""
     right = {split: _right_answers(questions) for split, questions in splits.items()}
     for one, other in itertools.combinations(SPLITS, 2):
@@ -135,7 +144,7 @@ def _right_answers(questions: Split) -> dict[str, set[str]]:
     return right
 
 
-def divided(whole: Split, path: Path) -> dict[str, Split]:
+def divided(whole: Split, path) -> dict[str, Split]:
     """The questions of one file as train, dev and test, 8 : 1 : 1; all questions of one text are in one split.
 
     Texts come in the order of their hashes. Test, then dev, take every text whose questions fit into their tenth, at least one text.

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from tqdm.auto import tqdm
 
 from ..io import files
+from ..io.spelling import require_one_of
 from . import table_files
 
 SUFFIXES = table_files.SUFFIXES
@@ -24,20 +25,27 @@ WRONG = ("0", "0.0", "false", "no")
 BATCH = 1 << 16  # rows of a large file that are checked together
 
 
-def read_table(path: Path) -> pa.Table:
-    """The file's known columns, checked, and `row`: the line of a text file (a header is line 1), else the number of the row.
+def read_table(path: Path, named: dict[str, str] | None = None) -> pa.Table:
+    """The table of a user's file, as `of_user` checks it. A row is the line of a text file (a header is line 1), else its number."""
+    content, rows = table_files.read(path)
+    return of_user(content, rows, path, named)
 
-    Wrong candidates may be blank; a right one may not.
 
+def of_user(content: pa.Table, rows: Sequence[int], where, named: dict[str, str] | None = None) -> pa.Table:
+    """The known columns of a table, checked, and `row`. Wrong candidates may be blank; a right one may not.
+
+    Args:
+        rows, where: what an error message calls the rows and the table.
+        named: one of `COLUMNS` -> what the table calls it.
     Raises: ValueError that names file and row, what was expected and what came.
     """
-    content, rows = table_files.read(path)
-    table = checked(_known(content, path), path, rows, blank_answers=True).append_column("row", pa.array(rows))
+    table = checked(_known(content, where, named or {}), where, rows, blank_answers=True)
+    table = table.append_column("row", pa.array(rows, pa.int64()))
     blank = pc.and_(is_blank(table["answer"]), pc.equal(table["label"], 1))
     if (first := pc.index(blank, True).as_py()) >= 0:
         came = table["answer"][first].as_py()
         raise ValueError(
-            f"{path}, row {rows[first]}: expected text in 'answer', got {came!r:.80} with label 1{_others(blank)}"
+            f"{where}, row {rows[first]}: expected text in 'answer', got {came!r:.80} with label 1{_others(blank)}"
         )
     return table
 
@@ -46,8 +54,13 @@ def is_blank(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return pc.equal(pc.utf8_trim_whitespace(column), "")
 
 
-def _known(table: pa.Table, path: Path) -> pa.Table:
+def _known(table: pa.Table, path, named: dict[str, str]) -> pa.Table:
     """The table with the known columns' names as they are in `COLUMNS`: case, blanks around them and between words do not count."""
+    for name, own in named.items():
+        require_one_of(f"{path}: columns", name, COLUMNS)
+        require_one_of(f"{path}: columns, {name}", own, table.column_names)
+        table = table.drop_columns([name] * (name in table.column_names and name != own))
+        table = table.rename_columns([name if column == own else column for column in table.column_names])
     names = ["_".join(name.casefold().split()) for name in table.column_names]
     names = [plain if plain in COLUMNS else name for plain, name in zip(names, table.column_names)]
     for name in COLUMNS:

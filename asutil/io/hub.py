@@ -8,6 +8,7 @@ import contextlib
 import hashlib
 import os
 import re
+import tempfile
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
@@ -43,6 +44,11 @@ def model_path(name: str | Path) -> str:
             )
         return str(EMBEDDED_FOLDER)
     return str(mirror(str(name)) or name)
+
+
+def joined(name: str | Path) -> list[str]:
+    """The rankers of a fusion, `bm25+owner/name`, or the one that is named. A path may have a plus sign of its own."""
+    return str(name).split("+") if "+" in str(name) and not Path(name).exists() else [str(name)]
 
 
 def table(hub_id: str, split: str, config: str | None = None, revision: str | None = None):
@@ -110,6 +116,37 @@ def stream(hub_id: str, split: str, config: str | None = None):
         commits[hub_id] = HfApi().dataset_info(hub_id).sha
         options = {"split": split, "streaming": True, "revision": commits[hub_id]}
         yield from datasets.load_dataset(hub_id, name=config, **options)
+
+
+def data_set(hub_id: str, part: str = ""):
+    """A hub data set as `datasets` loads it, in any of its formats, from the mirror first; no code of it is run.
+
+    Args: part: a configuration, or else the ending of its splits' names: `de` for train_de; "": the only one, or the default.
+    Returns: a DatasetDict, and the ending: `_de`, or "".
+    Raises: FileNotFoundError that names the variable to set; ValueError that lists the configurations.
+    """
+    import datasets
+    from huggingface_hub import HfApi
+
+    folder = mirror(hub_id)
+    with _reaching(hub_id):
+        if folder is None:
+            with contextlib.suppress(OSError):  # without a network, what was loaded before is in the cache
+                commits[hub_id] = HfApi().dataset_info(hub_id).sha
+        options = {"path": str(folder or hub_id), "revision": commits.get(hub_id)}
+        known = datasets.get_dataset_config_names(**options)
+    if part not in known and len(known) > 1 and "default" not in known:
+        raise ValueError(
+            f"{hub_id}: expected one of its configurations: {', '.join(f'{hub_id}:{name}' for name in known)}"
+        )
+    ending = f"_{part}" * (part not in ("", *known))
+    with _reaching(hub_id):
+        options["name"] = part if part in known else None
+        if folder is None:
+            return datasets.load_dataset(**options), ending
+        # Its cache goes by the names of a folder's files, and would not see that one has changed.
+        with tempfile.TemporaryDirectory() as cache:
+            return datasets.load_dataset(**options, cache_dir=cache, keep_in_memory=True), ending
 
 
 @contextlib.contextmanager

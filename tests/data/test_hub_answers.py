@@ -1,0 +1,130 @@
+"""Data sets of the hub and of `datasets`: what `load_answers` makes of them, against the rows that they were made of."""
+
+import json
+import shutil
+from collections import Counter
+
+import datasets
+import pytest
+
+from asutil.data import answers, load_answers
+from asutil.io import hub
+
+SIZES = {"train": 40, "validation": 9, "test": 12}
+OURS = {"train": "train", "validation": "dev", "test": "test"}
+
+
+def rows_of(split, count, language=""):
+    """Three candidates a question, the second one right."""
+    texts = [(f"which {split} {n} {language}?", f"{split} {n} {k} {language}", int(k == 1)) for n in range(count) for k in range(3)]
+    return [dict(zip(("question", "answer", "label"), row)) for row in texts]
+
+
+def loaded(language="", columns=("question", "answer", "label")):
+    """A DatasetDict of made-up rows."""
+    made = datasets.DatasetDict()
+    for split, count in SIZES.items():
+        made[split] = datasets.Dataset.from_list(rows_of(split, count, language)).rename_columns(
+            {old: new for old, new in zip(("question", "answer", "label"), columns) if old != new}
+        )
+    return made
+
+
+def texts_of(split):
+    return [(question.text, candidate.text, candidate.label) for question in split for candidate in question.candidates]
+
+
+@pytest.fixture
+def mirror(tmp_path, monkeypatch):
+    """A mirror with one data set that names its splits by language, and one with configurations."""
+    monkeypatch.setenv(hub.MIRROR, str(tmp_path))
+    folder, files = tmp_path / "some" / "languages", []
+    folder.mkdir(parents=True)
+    for language in ("de", "fr"):
+        for split, part in loaded(language).items():
+            part.to_json(folder / f"{split}_{language}.jsonl")
+            files.append(f"  - split: {split}_{language}\n    path: {split}_{language}.jsonl\n")
+    (folder / "README.md").write_text("---\nconfigs:\n- config_name: default\n  data_files:\n" + "".join(files) + "---\n")
+    folder = tmp_path / "some" / "configurations"
+    for language in ("it", "pl"):
+        for split, part in loaded(language).items():
+            (folder / language).mkdir(parents=True, exist_ok=True)
+            part.to_csv(folder / language / f"{split}.csv")
+    configurations = "".join(f"- config_name: {language}\n  data_dir: {language}\n" for language in ("it", "pl"))
+    (folder / "README.md").write_text(f"---\nconfigs:\n{configurations}---\n")
+    return tmp_path
+
+
+def rows(split, language=""):
+    return [tuple(row.values()) for row in rows_of(split, SIZES[split], language)]
+
+
+@pytest.mark.parametrize(("name", "language"), [("languages:de", "de"), ("languages:fr", "fr"), ("configurations:pl", "pl")])
+def test_a_data_set_of_the_hub_has_the_rows_of_its_files(mirror, name, language):
+    splits = load_answers(f"some/{name}")
+    assert {split: texts_of(splits[OURS[split]]) for split in SIZES} == {split: rows(split, language) for split in SIZES}
+    assert splits["test"][3].id == "test-3"
+
+
+def test_a_split_that_is_not_clear_is_refused_with_those_that_are_there(mirror):
+    with pytest.raises(ValueError, match="expected one split train, got train_de, .*; name one of some/languages:de, some/languages:fr$"):
+        load_answers("some/languages")
+    with pytest.raises(ValueError, match="some/languages:es: expected one split train_es, got train_de"):
+        load_answers("some/languages:es")
+    for name in ("some/configurations", "some/configurations:es"):
+        with pytest.raises(ValueError, match="expected one of its configurations: some/configurations:it, some/configurations:pl"):
+            load_answers(name)
+    with pytest.raises(FileNotFoundError, match=f"nobody/none could not be loaded from the hub .* set {hub.MIRROR}"):
+        load_answers("nobody/none")
+
+
+def test_its_fingerprint_follows_from_its_rows_alone(mirror):
+    before = answers.fingerprint_of_answers("some/languages:de")
+    assert before != answers.fingerprint_of_answers("some/languages:fr")
+    shutil.copytree(mirror / "some" / "languages", mirror / "other" / "copy")
+    assert answers.fingerprint_of_answers("other/copy:de") == before
+    path = mirror / "other" / "copy" / "test_de.jsonl"
+    lines = path.read_text().splitlines()
+    path.write_text("\n".join([json.dumps(json.loads(lines[0]) | {"label": 1}), *lines[1:]]) + "\n")
+    assert answers.fingerprint_of_answers("other/copy:de") != before
+
+
+def test_objects_of_datasets_are_read_as_they_are_with_the_columns_that_are_named():
+    expected = {OURS[split]: rows(split) for split in SIZES}
+    assert {split: texts_of(part) for split, part in load_answers(loaded()).items()} == expected
+    named = loaded(columns=("query", "answer", "relevant"))
+    made = load_answers(named, columns={"question": "query", "label": "relevant"})
+    assert {split: texts_of(part) for split, part in made.items()} == expected
+    with pytest.raises(ValueError, match="Dataset, train: expected the columns 'question', 'answer', 'label', lacks question, label"):
+        load_answers(named)
+    with pytest.raises(ValueError, match="columns, question: .* got 'querry'; did you mean 'query'"):
+        load_answers(named, columns={"question": "querry", "label": "relevant"})
+    with pytest.raises(ValueError, match="columns: those of wikiqa are known"):
+        load_answers("wikiqa", columns={"question": "query"})
+
+
+def test_one_dataset_is_divided_as_a_file_is_and_only_its_own_rows_count(tmp_path):
+    whole = loaded()["train"]
+    whole.to_json(tmp_path / "all.jsonl")
+    divided, of_file = load_answers(whole), load_answers(tmp_path / "all.jsonl")
+    assert {split: texts_of(part) for split, part in divided.items()} == {split: texts_of(part) for split, part in of_file.items()}
+    chosen = whole.filter(lambda row: "1" in row["question"])
+    read = Counter(row for part in load_answers(chosen).values() for row in texts_of(part))
+    assert read == Counter(tuple(row.values()) for row in chosen)
+
+
+@pytest.mark.parametrize("given", [3, ["a"], {"train": "a"}, loaded()["test"].to_iterable_dataset()])
+def test_what_is_no_data_set_is_refused(given):
+    with pytest.raises(ValueError, match=f"expected a hub id, a path, a Dataset or a DatasetDict .*, got {type(given).__name__}"):
+        load_answers(given)
+
+
+def test_a_split_becomes_a_dataset_and_comes_back():
+    splits = load_answers(loaded())
+    made = datasets.DatasetDict({split: splits[OURS[split]].limited(7).to_dataset() for split in SIZES})
+    assert made["test"].column_names == ["question_id", "question", "answer", "label"]
+    back = load_answers(made)
+    for split in SIZES:
+        limited = splits[OURS[split]].limited(7)
+        assert [question.id for question in back[OURS[split]]] == [question.id for question in limited]
+        assert texts_of(back[OURS[split]]) == texts_of(limited)
