@@ -44,7 +44,7 @@ def scored(run: runs.Run, splits: dict) -> tuple[dict[str, dict[str, pd.DataFram
     for name in runs.models(run.options.models, run.options.budget, run.options.runs_dir):
         given = run.given | {"models": name, "seed": 0}  # the seed draws for tests, not for scores
         own = runs.identity("rank", given)["hash"]
-        short = runs.shown({"model": name})["model"]
+        short = runs.ranker_shown(name)
         if short in scores:
             raise ValueError(f"models: two rankers are called {short}: give their folders different names")
         scores[short], figures[short] = rankers.scored(name, splits, run.shared / "scores" / own)

@@ -67,11 +67,16 @@ def shown(values: dict) -> dict:
         elif value and (Path(value).exists() or value.startswith(("/", "~", "."))):
             named[name] = f"own:{Path(value).name}"
     if values.get("models"):
-        named["models"] = ",".join(shown({"model": name})["model"] for name in names_of(values["models"]))
+        named["models"] = ",".join(map(ranker_shown, names_of(values["models"])))
     if values.get("also_rank"):
         titles = sorted(shown({"dataset": name})["dataset"] for name in names_of(values["also_rank"]))
         named["also_rank"] = ",".join(titles)
     return named
+
+
+def ranker_shown(name: str) -> str:
+    """A ranker as a record shows it, each part of a fusion by itself."""
+    return "+".join(shown({"model": part})["model"] for part in hub.joined(name))
 
 
 def models(names: str, budget: str, runs_dir: str | None = None) -> list[str]:
@@ -83,7 +88,7 @@ def models(names: str, budget: str, runs_dir: str | None = None) -> list[str]:
         listed = names_of(names)
         if not all(listed):
             raise ValueError(f"models: expected names joined by commas, one is empty in {names!r}")
-        return [str(find(name, runs_dir) or name) for name in listed]
+        return ["+".join(str(find(part, runs_dir) or part) for part in hub.joined(name)) for name in listed]
     wanted = ("pretrain", budget, True)
     made = read_all(runs_dir or "runs").itertuples()
     finished = [run for run in made if (run.notebook, run.budget, run.finished) == wanted]
@@ -165,7 +170,8 @@ def identity(notebook: str, given: dict, must_exist: bool = True) -> dict:
     if others := {name: answers.fingerprint_of_answers(path) for name, path in also_ranked(values).items()}:
         inputs["also_rank"] = others
     for name in models(values["models"], values["budget"], runs_dir) if values.get("models") else ():
-        inputs.setdefault("models", []).append(_start_fingerprint(name, runs_dir, must_exist, "models"))
+        parts = [_start_fingerprint(part, runs_dir, must_exist, "models") for part in hub.joined(name)]
+        inputs.setdefault("models", []).append("+".join(parts))
     for name in (*STARTS, *STAGES):
         if values.get(name) or (name in STAGES and name in values):
             inputs[name] = _start_fingerprint(values[name] or "", runs_dir, must_exist, name)

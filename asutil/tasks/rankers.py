@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import torch
+from tqdm.auto import tqdm
 
 from .. import heads, io, models, tasks
 from ..data import baselines
@@ -46,7 +47,43 @@ class Bm25(rank.BaseRanker):
         return [scores for question in asked for scores in super(Bm25, self)._scores_alone([question])]
 
 
-def load_ranker(name: str | Path, device: str | None = None, prompts: dict[str, str] | None = None):
+class Fusion(rank.BaseRanker):
+    """Reciprocal rank fusion of rankers: no score is compared with another ranker's, only the ranks are.
+
+    s(q, c) = sum over rankers of 1 / (60 + rank(q, c)), ranks from 1 on; equal scores have their mean rank
+    Cormack, Clarke and Buettcher, 2009: Reciprocal rank fusion outperforms Condorcet and individual rank learning methods.
+    """
+
+    def __init__(self, rankers: list[rank.BaseRanker]):
+        self.rankers = rankers
+        self.reads_contexts = any(ranker.reads_contexts for ranker in rankers)
+        self.by_words = [ranker for ranker in rankers if isinstance(ranker, Bm25)]
+
+    def require_contexts(self, contexts: list[tuple] | None) -> None:
+        for ranker in self.rankers:
+            ranker.require_contexts(contexts if ranker.reads_contexts or not self.reads_contexts else None)
+
+    def _windows(self, questions: Iterable) -> Iterable[list]:
+        return self.by_words[0]._windows(questions) if self.by_words else super()._windows(questions)
+
+    def _window(self, questions: list, bar) -> pd.DataFrame:
+        tables = [ranker._window(questions, tqdm(disable=True)) for ranker in self.rankers]
+        numbers = np.repeat(np.arange(len(questions)), [len(question.candidates) for question in questions])
+        ranks = [table["score"].groupby(numbers).rank(ascending=False) for table in tables]
+        bar.update(len(numbers))
+        return rank.rows_of(rank.pairs_of(questions)).assign(
+            score=sum(1 / (60 + each) for each in ranks).astype(np.float32)
+        )
+
+    def _identity(self) -> str:
+        return "+".join(ranker._identity() for ranker in self.rankers)
+
+    def _scores_alone(self, asked: list) -> list[np.ndarray]:
+        parts = [[question] for question in asked] if self.by_words else [asked]
+        return [scores for part in parts for scores in super(Fusion, self)._scores_alone(part)]
+
+
+def load_ranker(name: str | Path, device: str | None = None, prompts: dict[str, str] | None = None) -> rank.BaseRanker:
     """A model, ready to rank.
 
     `model.rank(question, candidates, contexts=None, calibrated=False)` gives [(candidate number, score)], best first;
@@ -56,12 +93,13 @@ def load_ranker(name: str | Path, device: str | None = None, prompts: dict[str, 
         name: "bm25"; name or folder of a finished run; a folder or hub id (mirror first) of a model that was saved
             here, of a cross-encoder that `sentence_transformers.CrossEncoder` opens without code of its own and that
             has one or two logits (cross-encoder/ms-marco-MiniLM-L6-v2, one made of modules, a causal language model),
-            of an encoder of sentence-transformers, or of an encoder alone, whose last layer is averaged (with a warning).
+            of an encoder of sentence-transformers, or of an encoder alone, whose last layer is averaged (with a warning); several
+            of them joined by plus signs (`bm25+owner/name`) are fused by their ranks.
         device: "cpu" or "cuda"; default: a GPU where there is one.
         prompts: of an encoder of sentence-transformers that was trained with prompts and does not keep them:
             `{"query": "query: ", "document": "passage: "}`; default: those that it keeps.
     Returns: a `rank.Ranker`; a `nearest.Nearest` for a model that embeds each text by itself, which ranks by the
-        similarity that it was saved with, or by cosine; a `cross_encoder.CrossEncoder` for one of others; a `Bm25`.
+        similarity that it was saved with, or by cosine; a `cross_encoder.CrossEncoder` for one of others; a `Bm25`; a `Fusion`.
     Raises: FileNotFoundError for an unknown name; ValueError for a run that learnt something else, for models of other
         kinds, for prompts of a model that takes none, and for pickled or damaged weights.
     """
@@ -79,6 +117,8 @@ def _require_prompts_read(name, encoder, prompts) -> None:
 def _loaded(name, device, prompts) -> rank.BaseRanker:
     if name == "bm25":
         return Bm25()
+    if len(parts := hub.joined(name)) > 1:
+        return Fusion([load_ranker(part, device) for part in parts])
     path, device = _path(name), device or scoring.device()
     if models.settings.saved(path, models.embedder.Embedding):
         saved = io.checkpoints.saved_model(path)
@@ -225,7 +265,9 @@ def _score(name: str | Path, splits: Mapping[str, Iterable], folder: Path) -> No
 
 
 def _modules(ranker: rank.BaseRanker) -> list[torch.nn.Module]:
-    """The network of a ranker; none of BM25."""
+    """The networks of a ranker; none of BM25."""
+    if isinstance(ranker, Fusion):
+        return [module for part in ranker.rankers for module in _modules(part)]
     encoder = getattr(ranker, "encoder", None)
     parts = getattr(ranker, "model", None), encoder, getattr(encoder, "model", None)
     return [part for part in parts if isinstance(part, torch.nn.Module)]
