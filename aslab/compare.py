@@ -32,18 +32,26 @@ SHOWN = 5  # questions of each kind that moved, by name
 
 
 def read(
-    names: list[str], qrels: Path | None = None, relevant_from: int = 1, dataset: str | None = None
+    names: list[str],
+    qrels: Path | None = None,
+    relevant_from: int = 1,
+    dataset: str | None = None,
+    metric: str = "map",
 ) -> dict[str, pd.DataFrame]:
     """Name of a run -> the metrics of each of its questions, with question_id as index.
 
     Args:
         dataset: the questions that are compared: each run's own, or those that it also ranked; by default its own.
+        metric: one of `METRICS`, or one more of `ir_measures` (nDCG@10).
 
     Where one of them is a TREC file, all are measured against the qrels by trec_eval, which breaks ties by id. Without files a wrong
     candidate goes before a right one at the same score.
     Raises: ValueError for a name that is no run and no file, files without qrels, two runs of one name, and runs on different labels.
     """
     scores, values, records = {}, {}, []
+    more = () if metric in METRICS else (metric,)
+    for measure in more:
+        trec.measure_named(measure)
     for name in names:
         run, path = rundir.find(name), Path(name)
         if run is None and not path.is_file():
@@ -68,14 +76,23 @@ def read(
     if values and qrels is not None:
         reason = "a run of rank keeps no scores in its folder, so --qrels cannot measure it"
         raise ValueError(f"{reason}: leave one of the two out")
+    if values and more:
+        raise ValueError(f"--metric {metric}: a run of rank keeps no scores in its folder, only {', '.join(METRICS)}")
     if values:
         _require_same_data(records)
     if qrels is None:
         _require_same_labels(scores)
         rankings_of = {name: rankings.of(table, empty="skip") for name, table in scores.items()}
-        return {name: ranking.per_question.set_index("question_id") for name, ranking in rankings_of.items()} | values
-    labels = trec.read_qrels(qrels, relevant_from)
-    return {name: trec.by_trec_eval(table, labels) for name, table in scores.items()}
+        values |= {name: ranking.per_question.set_index("question_id") for name, ranking in rankings_of.items()}
+        judged = {name: table.assign(relevance=table["label"]) for name, table in scores.items()}
+        scores = {name: trec.untied(table) for name, table in scores.items()}
+    else:
+        labels = trec.read_qrels(qrels, relevant_from)
+        values = {name: trec.by_trec_eval(table, labels) for name, table in scores.items()}
+        judged = dict.fromkeys(scores, labels)
+    for name, measure in itertools.product(scores, more):
+        values[name] = values[name].join(trec.by_measure(scores[name], judged[name], measure))
+    return values
 
 
 def _scores_file(record: dict, dataset: str | None) -> str:
@@ -158,7 +175,11 @@ def aligned(
 
 def in_all(values: dict[str, pd.DataFrame]) -> dict[str, str]:
     """The metrics that all runs have, and their columns: runs of before a measure was added lack it."""
-    return {metric: column for metric, column in METRICS.items() if all(column in own for own in values.values())}
+    columns = next(iter(values.values())).select_dtypes("float").columns
+    more = {column: column for column in columns if column not in METRICS.values()}
+    return {
+        metric: column for metric, column in (METRICS | more).items() if all(column in own for own in values.values())
+    }
 
 
 def means(values: dict[str, pd.DataFrame]) -> pd.DataFrame:
@@ -181,7 +202,7 @@ def pairs(values: dict[str, pd.DataFrame], metric: str = "map", draws: int = 10_
         raise ValueError(f"--metric {metric}: a run made before this metric was added lacks it; run it again")
     rows = []
     for first, second in itertools.combinations(values, 2):
-        ours, other = (values[name][METRICS[metric]] for name in (first, second))
+        ours, other = (values[name][METRICS.get(metric, metric)] for name in (first, second))
         test = significance.paired_bootstrap(ours, other, draws, seed)
         low, high = (100 * edge for edge in test.interval)
         apart = f"{100 * test.difference:+.1f} [{low:+.1f}, {high:+.1f}]"
@@ -220,7 +241,7 @@ def report(
         asked = labels.loc[labels.label > 0, "question_id"].unique()
         if not len(asked):
             raise ValueError(f"{qrels}: expected a relevance of {relevant_from} or more, got none")
-    values, message = aligned(read(names, qrels, relevant_from, dataset), missing, asked)
+    values, message = aligned(read(names, qrels, relevant_from, dataset, metric), missing, asked)
     if len(values) < 2:
         raise ValueError("two runs or more are needed to compare, or a run of rank with two rankers")
     short = shortened(list(values))
@@ -252,7 +273,9 @@ command = commands.command(
     argument("names", "two or more finished runs or TREC run files, or one run of rank", nargs=-1, metavar="RUN..."),
     option("--qrels", "file of labels for trec_eval; required if a run is a TREC file", type=Path),
     option("--missing", "what happens to questions that a run lacks", type=Choice(MISSING), default="refuse"),
-    option("--metric", "the metric that is compared for every pair", type=Choice(list(METRICS)), default="map"),
+    option(
+        "--metric", f"compared for every pair: {', '.join(METRICS)}, or any of ir_measures, as nDCG@10", default="map"
+    ),
     option("--relevant-from", "the lowest relevance of the qrels that is right", default=1),
     option("--dataset", "the data set whose ranking is compared, also by also_rank; default: each run's own"),
     option("--form", "how tables are printed", type=Choice(FORMS), default="text"),

@@ -59,7 +59,7 @@ def read_run(path: str | Path) -> pd.DataFrame:
 
 
 def read_qrels(path: str | Path, relevant_from: int = 1) -> pd.DataFrame:
-    """A qrels file, or its .gz: question_id, candidate_id, label.
+    """A qrels file, or its .gz: question_id, candidate_id, label, relevance.
 
     Args:
         relevant_from: the lowest relevance that makes label 1, for graded qrels (trec_eval: -l).
@@ -68,7 +68,8 @@ def read_qrels(path: str | Path, relevant_from: int = 1) -> pd.DataFrame:
     if relevant_from < 1:
         raise ValueError(f"relevant_from is 1 or more, since a relevance of 0 is wrong: got {relevant_from}")
     table = _columns(path, ("question_id", "iteration", "candidate_id", "label"), "label")
-    return table[["question_id", "candidate_id"]].assign(label=(table["label"] >= relevant_from).astype(int))
+    ids, relevance = table[["question_id", "candidate_id"]], table["label"].astype(int)
+    return ids.assign(label=(relevance >= relevant_from).astype(int), relevance=relevance)
 
 
 def _columns(path: str | Path, names: tuple[str, ...], number: str) -> pd.DataFrame:
@@ -117,6 +118,44 @@ def by_trec_eval(scores: pd.DataFrame, qrels: pd.DataFrame) -> pd.DataFrame:
     kept = ranking.per_question.set_index("question_id")
     kept["average_precision"] *= retrieved.reindex(kept.index) / asked.reindex(kept.index)
     return kept.reindex([question for question in asked.index[asked > 0] if question in kept.index])
+
+
+def measure_named(name: str):
+    """A measure by its name in `ir_measures`, such as nDCG@10, R@100 or P(rel=2)@5.
+
+    Raises: ImportError that says what to install; ValueError for a name that it does not know.
+    """
+    try:
+        import ir_measures
+    except ImportError:
+        raise ImportError(f"the measure {name} needs ir_measures: pip install 'asutil[measures]'") from None
+    try:
+        return ir_measures.parse_measure(name)
+    except (NameError, ValueError, SyntaxError):
+        raise ValueError(f"{name}: expected a measure of ir_measures, such as nDCG@10, R@5 or P(rel=2)@3") from None
+
+
+def by_measure(scores: pd.DataFrame, qrels: pd.DataFrame, name: str) -> pd.Series:
+    """A measure of each question of the qrels, by question_id; 0 for a question that the run lacks.
+
+    Args:
+        scores: question_id, candidate_id, score. Ties are broken by descending id, as trec_eval does.
+        qrels: question_id, candidate_id, relevance.
+        name: as in `measure_named`.
+    """
+    import ir_measures
+
+    renamed = {"question_id": "query_id", "candidate_id": "doc_id"}
+    judged = qrels.rename(columns=renamed).astype({"query_id": str, "doc_id": str})
+    run = scores.rename(columns=renamed).astype({"query_id": str, "doc_id": str, "score": float})
+    values = ir_measures.iter_calc([measure_named(name)], judged, run)
+    return pd.Series({value.query_id: value.value for value in values}, name=name)
+
+
+def untied(scores: pd.DataFrame) -> pd.DataFrame:
+    """Scores that give the order of `ranking`, the wrong candidate first at one score, to a program that breaks ties by id."""
+    order = scores.sort_values(["score", "label"], ascending=[True, False], kind="stable").index
+    return scores.assign(score=pd.Series(np.arange(len(scores)), order, dtype=float))
 
 
 if __name__ == "__main__":
