@@ -15,4 +15,4 @@ __version__ = "0.1.0"
 if "OMP_WAIT_POLICY" not in os.environ:
     os.environ.setdefault("GOMP_SPINCOUNT", "1000")
 
-__getattr__ = names_of(__name__, {"tasks.rankers": ("load_ranker",)})
+__getattr__ = names_of(__name__)

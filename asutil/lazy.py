@@ -1,18 +1,21 @@
 """Public names of a package that are imported at their first use: metrics need no torch."""
 
+import ast
 import importlib
 import pkgutil
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 
-def names_of(package: str, exported: dict[str, tuple[str, ...]] | None = None) -> Callable[[str], object]:
-    """A package's `__getattr__`: its modules, and the public names that it re-exports from them; `dir` lists both.
+def names_of(package: str) -> Callable[[str], object]:
+    """A package's `__getattr__`: its modules, and the names of them that its stub `__init__.pyi` imports; `dir` lists both.
 
-    Args:
-        exported: module of the package -> the names that the package re-exports from it.
+    Editors and type checkers read the stub instead.
     """
-    source = {name: module for module, names in (exported or {}).items() for name in names}
+    module = sys.modules[package]
+    stub = ast.parse(Path(module.__file__).with_suffix(".pyi").read_text("utf-8"))
+    source = {alias.name: node.module for node in stub.body if node.module for alias in node.names}
 
     def find(name: str):
         if name in source:
@@ -21,7 +24,6 @@ def names_of(package: str, exported: dict[str, tuple[str, ...]] | None = None) -
             return importlib.import_module(f"{package}.{name}")
         raise AttributeError(f"module {package!r} has no attribute {name!r}")
 
-    module = sys.modules[package]
     module.__dir__ = lambda: sorted(
         {*vars(module), *source, *(one.name for one in pkgutil.iter_modules(module.__path__))}
     )

@@ -2,10 +2,4 @@
 
 from asutil.lazy import names_of
 
-__getattr__ = names_of(
-    __name__,
-    {
-        "lists": ("compare_rankings", "ranked_example", "sampled"),
-        "plots": ("accuracy_bars", "confusion_plot", "moves_plot", "training_curves"),
-    },
-)
+__getattr__ = names_of(__name__)

@@ -5,11 +5,4 @@ The embedded corpus, the docstrings of installed packages, is read here too.
 
 from ..lazy import names_of
 
-__getattr__ = names_of(
-    __name__,
-    {
-        "sources": ("documents", "read_titles"),
-        "index": ("Corpus", "EmptyCorpus", "build", "prepare", "tokenizer_hash"),
-        "tokenizers": ("load_tokenizer", "tokenizer_for", "train_tokenizer"),
-    },
-)
+__getattr__ = names_of(__name__)

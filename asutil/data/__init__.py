@@ -5,13 +5,4 @@ Every loader checks the published counts and names the file and the row of what 
 
 from ..lazy import names_of
 
-__getattr__ = names_of(
-    __name__,
-    {
-        "answers": ("Split", "load_answers"),
-        "baselines": ("baseline_scores",),
-        "candidates": ("Candidate", "Question"),
-        "claims": ("Claim", "Claims", "Evidence", "load_claims"),
-        "long_questions": ("LongQuestion", "LongQuestions", "load_evidence"),
-    },
-)
+__getattr__ = names_of(__name__)

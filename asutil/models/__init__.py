@@ -2,15 +2,4 @@
 
 from ..lazy import names_of
 
-__getattr__ = names_of(
-    __name__,
-    {
-        "pair": ("PairEncoder",),
-        "joint": ("JointEncoder",),
-        "electra": ("ElectraEncoder",),
-        "embedder": ("Embedder",),
-        "finder": ("EvidenceFinder",),
-        "loading": ("load", "start_from"),
-        "scoring": ("device",),
-    },
-)
+__getattr__ = names_of(__name__)

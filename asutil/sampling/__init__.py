@@ -5,10 +5,4 @@
 
 from ..lazy import names_of
 
-__getattr__ = names_of(
-    __name__,
-    {
-        "objectives": ("OBJECTIVES",),
-        "sampler": ("Sampler", "context_overlap", "head_count", "objective_of_data"),
-    },
-)
+__getattr__ = names_of(__name__)

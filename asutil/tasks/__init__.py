@@ -5,12 +5,4 @@
 
 from ..lazy import names_of
 
-__getattr__ = names_of(
-    __name__,
-    {
-        "rank": ("Ranker",),
-        "rankers": ("load_ranker",),
-        "nearest": ("Nearest",),
-        "vectors": ("Vectors",),
-    },
-)
+__getattr__ = names_of(__name__)

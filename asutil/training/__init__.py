@@ -2,4 +2,4 @@
 
 from ..lazy import names_of
 
-__getattr__ = names_of(__name__, {"loop": ("train",), "validation": ("order_metrics", "validate")})
+__getattr__ = names_of(__name__)

@@ -83,14 +83,12 @@ def public(body: list) -> list[Definition]:
 
 
 def exported(package: str) -> list[str]:
-    """The dotted names that a package passes on from its modules (`asutil.lazy.names_of`), in their order."""
-    path = ROOT / package.replace(".", "/") / "__init__.py"
-    found = []
-    for node in ast.walk(tree(path)) if path.is_file() else ():
-        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "names_of" and len(node.args) > 1:
-            for module, names in ast.literal_eval(node.args[1]).items():
-                found += [f"{package}.{module}.{name}" for name in names]
-    return found
+    """The dotted names that a package passes on from its modules, by its stub, in their order."""
+    path = ROOT / package.replace(".", "/") / "__init__.pyi"
+    imports = (
+        [node for node in tree(path).body if isinstance(node, ast.ImportFrom) and node.module] if path.is_file() else []
+    )
+    return [f"{package}.{node.module}.{alias.name}" for node in imports for alias in node.names]
 
 
 def defined(name: str, known: dict[str, str]) -> str | None:
