@@ -24,6 +24,7 @@ class Options:
         evaluate: model -> {metric: value}, called every `evaluate_every` steps and after the last one.
         patience: stop after so many evaluations without a better `best_metric`, and end with the best weights.
         launch: starts processes that train instead of this one, and leave a checkpoint of the last step in the folder.
+        on_log: called with every row of the log, in the first process: `lambda row: wandb.log(row, step=row["step"])`.
         progress: whether a bar, the number of steps and the expected time are shown.
     Raises: ValueError for an unknown precision, for patience without `evaluate`, and for a weight of a part that the model lacks.
     """
@@ -45,6 +46,7 @@ class Options:
     patience: int | None = None
     best_metric: str = "map"
     launch: Callable[[], None] | None = None
+    on_log: Callable[[dict], None] | None = None
     progress: bool = True
 
     def __post_init__(self):

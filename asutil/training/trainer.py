@@ -228,6 +228,8 @@ class StepTrainer:
             for name, value in row.items():
                 self.board.add_scalar(name, value, self.step)
             self.board.flush()
+        if self.options.on_log is not None:
+            self.options.on_log(dict(row))
 
     def _seconds(self) -> float:
         return self.seconds + time.monotonic() - self.started

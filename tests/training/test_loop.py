@@ -414,7 +414,9 @@ def scripted(values):
 
 def test_evaluation_is_logged_and_changes_nothing(whole, tmp_path):
     evaluate, seen = scripted([0.1, 0.9, 0.3])
-    model, result = run(tmp_path, evaluate=evaluate, evaluate_every=8)
+    rows = []
+    model, result = run(tmp_path, evaluate=evaluate, evaluate_every=8, on_log=rows.append)
+    assert rows == result["log"]
     evaluated = [(row["step"], row["eval_map"], row["eval_p@1"]) for row in result["log"] if "eval_map" in row]
     assert evaluated == [(8, 0.1, 0.5), (16, 0.9, 0.5), (18, 0.3, 0.5)]
     assert weights(model) == seen[-1] == whole[1]  # no patience: the last weights stay
