@@ -10,10 +10,11 @@ from pathlib import Path
 from huggingface_hub import EvalResult, HfApi, ModelCard, ModelCardData
 
 from asutil import metrics, models, tasks
+from asutil.data.data_sets import ANSWERS
 from asutil.io import disk
 from asutil.metrics import significance
 
-from . import commands, rundir
+from . import chains, commands, rundir
 from .cards import licence_of
 from .records import PER_QUESTION
 
@@ -54,31 +55,45 @@ def export(run: str | Path, to: str | Path, replace: bool = False) -> Path:
         else:
             tasks.cross_encoder.save(models.loading.load(folder), part, record["settings"]["max_tokens"])
         disk.write_json(part / disk.LIST, {"files": disk.hashes(part, "**/*")})
-        card(record, rundir.read_table(folder, numbers=("label", "score")), to.name).save(part / disk.CARD)
+        scores = rundir.read_table(folder, numbers=("label", "score"))
+        card(record, scores, to.name, chains.started_from(record["settings"]["model"], folder.parent)).save(
+            part / disk.CARD
+        )
     return to
 
 
-def card(record: dict, scores, place: str) -> ModelCard:
-    """A model card: data, budget, seed, metrics on test questions with 95 % intervals, what it was made from and how."""
+def hub_id_of(dataset: str) -> str | None:
+    """The hub id of a data set as records name it; None for a user's own and for one that no hub has."""
+    name = ANSWERS[dataset].hub_id if dataset in ANSWERS else dataset.partition(":")[0]
+    return name if name and "/" in name and not name.startswith("local/") else None
+
+
+def card(record: dict, scores, place: str, backbone: str | None) -> ModelCard:
+    """A model card: data, budget, seed, metrics on test questions with 95 % intervals, what it was made from and how.
+
+    Args: backbone: what the run, or the pre-training that it began with, started from.
+    """
     settings, ranking = record["settings"], metrics.of(scores, empty="skip")
+    hub_id = hub_id_of(settings["dataset"])
     results, lines = [], []
     for name, column in PER_QUESTION.items():
         values = ranking.per_question[column]
         low, high = (100 * edge for edge in significance.mean_interval(values))
         lines.append(f"| {name} | {100 * values.mean():.1f} | {low:.1f} to {high:.1f} |")
         about = {"task_type": "text-ranking", "dataset_split": "test", "metric_type": name}
-        about |= dict.fromkeys(("dataset_type", "dataset_name"), settings["dataset"])
+        about |= {"dataset_type": hub_id or settings["dataset"], "dataset_name": settings["dataset"]}
         results.append(EvalResult(metric_value=round(float(values.mean()), 4), **about))
     data = ModelCardData(
         model_name=place,
-        base_model=settings["model"] if "/" in str(settings["model"]) else None,
-        datasets=[settings["dataset"]],
+        base_model=backbone if "/" in str(backbone) and not Path(backbone).exists() else None,
+        datasets=[hub_id] if hub_id else None,
+        license="other",
         eval_results=results,
         library_name="sentence-transformers",
         pipeline_tag="text-ranking" if record["notebook"] == "finetune" else "sentence-similarity",
         tags=["answer-sentence-selection"],
     )
-    made = {"run": record["name"], "begins with": settings["model"]}
+    made = {"run": record["name"], "begins with": settings["model"], "backbone": backbone}
     made |= {"data set": settings["dataset"], "protocol": settings.get("protocol")}
     made |= {"budget": record["budget"], "seed": record["seed"], "commit": record.get("commit")}
     made |= {"weights": record.get("weights_sha256"), "licence of the data": licence_of(settings["dataset"])}

@@ -114,6 +114,22 @@ def test_other_runs_are_refused(run, tmp_path, notebook, model, said):
         export.export(run, tmp_path / "mine")
 
 
+@pytest.mark.parametrize(
+    ("dataset", "hub_id"),
+    [("wikiqa", "microsoft/wiki_qa"), ("own:mine.tsv", None), ("nq_sentences", None), ("some/one:de", "some/one"), ("pydocs", None)],
+)
+def test_a_card_names_what_is_on_the_hub_and_the_backbone_of_the_chain(run, tmp_path, dataset, hub_id):
+    first = tmp_path / "pretrain-ssp-0123456789ab"
+    first.mkdir()
+    disk.write_json(first / "run.json", {"notebook": "pretrain", "given": {"model": "owner/backbone"}})
+    record = disk.read_json(run / "record.json")
+    disk.write_json(run / "record.json", record | {"settings": record["settings"] | {"dataset": dataset, "model": first.name}})
+    card = ModelCard.load(export.export(run, tmp_path / "mine") / "README.md")
+    assert card.data.datasets == ([hub_id] if hub_id else None) and card.data.license == "other"
+    assert card.data.base_model == "owner/backbone" and f"| begins with | `{first.name}` |" in card.text
+    assert {result.dataset_type for result in card.data.eval_results} == {hub_id or dataset}
+
+
 def test_the_licence_of_the_data_is_that_of_its_card():
     assert export.licence_of("wikiqa") == "Microsoft Research Data License, research use"
     assert export.licence_of("own:mine.tsv") == "not known: it has no data card"

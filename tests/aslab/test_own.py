@@ -320,5 +320,5 @@ def test_a_card_of_ours_is_known_as_ours():
     record = {"notebook": "finetune", "name": "finetune-mine-0123456789ab", "budget": "laptop", "seed": 0, "weights_sha256": {"m": "12"}}
     record["settings"] = {"dataset": "own:mine.tsv", "model": "tiny", "max_tokens": 48}
     scores = pd.DataFrame({"question_id": ["q"] * 2, "candidate_id": list("12"), "label": [1, 0], "score": [1.0, 0.0]})
-    card = str(export.card(record, scores, "ranker"))
+    card = str(export.card(record, scores, "ranker", "tiny"))
     assert own.CARD in card and f"`{record['weights_sha256']}`" in card
