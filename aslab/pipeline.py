@@ -11,6 +11,7 @@ in `datatrove/`.
 
 import itertools
 import os
+import re
 import shutil
 from functools import partial
 from pathlib import Path
@@ -194,6 +195,9 @@ def build(
     workers=None,
     partition=None,
     time=TIME,
+    memory=4,
+    setup=None,
+    sbatch=(),
     dry_run=False,
     **options,
 ):
@@ -220,8 +224,11 @@ def build(
         shares = (_share(planned, rank) for rank in range(planned["tasks"]))
         each = (f"{planned['unit']} {share.start:,} to {share[-1]:,}" for share in shares)
         return print(*(f"task {rank}: {share}" for rank, share in enumerate(each)), sep="\n")
-    limits = {"partition": partition, "time": time} if executor == "slurm" else {}
-    jobs = _jobs(executor, [Index(str(source), out)], out, planned["tasks"], workers, **limits)
+    if wrong := [text for text in sbatch if not re.fullmatch(r"[a-z][a-z-]*=\S.*", text)]:
+        raise ValueError(f"sbatch: KEY=VALUE expected, as account=me, got {wrong[0]!r}")
+    form = {"partition": partition, "time": time, "mem_per_cpu_gb": memory, "env_command": setup}
+    form |= {"sbatch_args": dict(text.split("=", 1) for text in sbatch), "qos": None, "with_srun": False}
+    jobs = _jobs(executor, [Index(str(source), out)], out, planned["tasks"], workers, form)
     if dry_run:
         return print(*map(_script, jobs), sep="\n")
     return _execute(jobs, out, planned, opened)
@@ -260,14 +267,13 @@ def _check(out: Path, planned: dict) -> None:
         raise FileExistsError(f"{out} exists already and is no such build: take another folder")
 
 
-def _jobs(executor: str, steps: list, out: Path, tasks: int, workers, **limits) -> list:
-    """The job of the tasks; on Slurm also the job after them, which joins the shards."""
+def _jobs(executor: str, steps: list, out: Path, tasks: int, workers, form: dict) -> list:
+    """The job of the tasks; on Slurm, where `form` holds for each, also the job after them, which joins the shards."""
     from datatrove.executor import LocalPipelineExecutor, SlurmPipelineExecutor
 
     logs = str(out / LOGS)
     if executor == "local":
         return [LocalPipelineExecutor(steps, tasks, min(workers or 2, tasks), logs)]
-    form = {**limits, "mem_per_cpu_gb": 4, "qos": None, "with_srun": False}
     of_tasks = {"workers": workers or -1, "job_name": "index", "logging_dir": logs}
     first = SlurmPipelineExecutor(steps, tasks, **of_tasks, **form)
     of_join = {"job_name": "join", "logging_dir": f"{logs}/join", "skip_completed": False}
@@ -296,6 +302,14 @@ command = commands.command(
     option("--executor", "where tasks run", type=Choice(["local", "slurm"]), default="local"),
     option("--partition", "partition of Slurm for the jobs"),
     option("--time", "time limit of a task on Slurm", default=TIME),
+    option("--memory", "GB of a task on Slurm", default=4),
+    option("--setup", "a command that Slurm runs before each task, as 'module load python'"),
+    option(
+        "--sbatch",
+        "another option of sbatch, as account=me; may come several times",
+        multiple=True,
+        metavar="KEY=VALUE",
+    ),
     option("--dry-run", "show the plan, or the scripts for Slurm, and start nothing", is_flag=True),
     example="asutil index build wikimedia/wikipedia --tokenizer FacebookAI/roberta-base --out index --tasks 32",
     details="The same command continues a build that was stopped.",

@@ -320,6 +320,7 @@ def test_slurm_is_given_what_the_dry_run_shows_and_its_tasks_build_the_same(text
 
     out, programs = tmp_path / "index", tmp_path / "programs"
     options = {"executor": "slurm", "partition": "cpu", "time": "02:00:00", "workers": 3, "tasks": TASKS}
+    options |= {"memory": 7, "setup": "module load python", "sbatch": ["account=me", "constraint=a=b"]}
     monkeypatch.setenv("PATH", str(programs), prepend=os.pathsep)
     with pytest.raises(ValueError, match="executor slurm needs a partition, and sbatch"):
         pipeline.build(texts, saved, out, **options)
@@ -327,6 +328,10 @@ def test_slurm_is_given_what_the_dry_run_shows_and_its_tasks_build_the_same(text
     shown = capsys.readouterr().out
     for line in ("--array=0-3%3", "--array=0-0", "--partition=cpu", "--time=02:00:00", "--cpus-per-task=1", "--job-name=join"):
         assert f"#SBATCH {line}\n" in shown
+    for line in ("#SBATCH --account=me", "#SBATCH --constraint=a=b", "#SBATCH --mem-per-cpu=7G", "module load python"):
+        assert shown.count(f"{line}\n") == 2
+    with pytest.raises(ValueError, match="sbatch: KEY=VALUE expected, as account=me, got '--account me'"):
+        pipeline.build(texts, saved, out, dry_run=True, **options | {"sbatch": ["--account me"]})
     assert f"\nlaunch_pickled_pipeline {out}/datatrove/executor.pik\n" in shown
     assert f"\nlaunch_pickled_pipeline {out}/datatrove/join/executor.pik\n" in shown
     assert not list(out.rglob("*.*"))
