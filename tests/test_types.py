@@ -1,6 +1,7 @@
 """Names for editors and type checkers: stubs list every module, and mypy knows what a user's calls return."""
 
 import ast
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -63,7 +64,7 @@ def test_mypy_knows_what_calls_return_and_finds_a_misspelt_name(tmp_path):
     (tmp_path / "calls.py").write_text(CALLS, "utf-8")
     options = ["--follow-imports=silent", "--ignore-missing-imports", "--no-error-summary", f"--cache-dir={tmp_path / 'cache'}"]
     command = [sys.executable, "-m", "mypy", *options, "calls.py"]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=os.environ | {"MYPYPATH": str(ROOT)}, check=False)
     lines = [line for line in done.stdout.splitlines() if ": error: " in line]
     assert len(lines) == 2, done.stdout + done.stderr
     assert 'Module has no attribute "rankin"; maybe "ranking"' in lines[0]
