@@ -74,9 +74,14 @@ def shown(values: dict) -> dict:
     return named
 
 
+def fused(name: str, runs_dir: str | Path | None = None) -> list[str]:
+    """The rankers of a fusion, or the one that is named: a run or a path may have a plus sign."""
+    return hub.joined(name, lambda one: find(one, runs_dir) or Path(one).exists())
+
+
 def ranker_shown(name: str) -> str:
     """A ranker as a record shows it, each part of a fusion by itself."""
-    return "+".join(shown({"model": part})["model"] for part in hub.joined(name))
+    return "+".join(shown({"model": part})["model"] for part in fused(name))
 
 
 def models(names: str, budget: str, runs_dir: str | None = None) -> list[str]:
@@ -88,7 +93,7 @@ def models(names: str, budget: str, runs_dir: str | None = None) -> list[str]:
         listed = names_of(names)
         if not all(listed):
             raise ValueError(f"models: expected names joined by commas, one is empty in {names!r}")
-        return ["+".join(str(find(part, runs_dir) or part) for part in hub.joined(name)) for name in listed]
+        return ["+".join(str(find(part, runs_dir) or part) for part in fused(name, runs_dir)) for name in listed]
     wanted = ("pretrain", budget, True)
     made = read_all(runs_dir or "runs").itertuples()
     finished = [run for run in made if (run.notebook, run.budget, run.finished) == wanted]
@@ -170,7 +175,7 @@ def identity(notebook: str, given: dict, must_exist: bool = True) -> dict:
     if others := {name: answers.fingerprint_of_answers(path) for name, path in also_ranked(values).items()}:
         inputs["also_rank"] = others
     for name in models(values["models"], values["budget"], runs_dir) if values.get("models") else ():
-        parts = [_start_fingerprint(part, runs_dir, must_exist, "models") for part in hub.joined(name)]
+        parts = [_start_fingerprint(part, runs_dir, must_exist, "models") for part in fused(name, runs_dir)]
         inputs.setdefault("models", []).append("+".join(parts))
     for name in (*STARTS, *STAGES):
         if values.get(name) or (name in STAGES and name in values):

@@ -9,7 +9,7 @@ import hashlib
 import os
 import re
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from pathlib import Path
 
@@ -46,9 +46,12 @@ def model_path(name: str | Path) -> str:
     return str(mirror(str(name)) or name)
 
 
-def joined(name: str | Path) -> list[str]:
-    """The rankers of a fusion, `bm25+owner/name`, or the one that is named. A path may have a plus sign of its own."""
-    return str(name).split("+") if "+" in str(name) and not Path(name).exists() else [str(name)]
+def joined(name: str | Path, is_one: Callable[[str], object]) -> list[str]:
+    """The rankers of a fusion, `bm25+owner/name`, or the one that is named.
+
+    Args: is_one: whether a run or a folder has this name, which may have a plus sign of its own.
+    """
+    return str(name).split("+") if "+" in str(name) and not is_one(str(name)) else [str(name)]
 
 
 def table(hub_id: str, split: str, config: str | None = None, revision: str | None = None):

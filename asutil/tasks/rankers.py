@@ -117,7 +117,7 @@ def _require_prompts_read(name, encoder, prompts) -> None:
 def _loaded(name, device, prompts) -> rank.BaseRanker:
     if name == "bm25":
         return Bm25()
-    if len(parts := hub.joined(name)) > 1:
+    if len(parts := hub.joined(name, lambda one: Path(io.checkpoints.source(one)).exists())) > 1:
         return Fusion([load_ranker(part, device) for part in parts])
     path, device = _path(name), device or scoring.device()
     if models.settings.saved(path, models.embedder.Embedding):

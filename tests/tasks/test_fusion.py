@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from aslab import runs
 from asutil.data.candidates import Candidate, Question
 from asutil.tasks import rank, rankers
 
@@ -65,6 +66,16 @@ def test_rankers_are_fused_by_their_names_and_bm25_counts_words_as_it_does_alone
     several = rankers.load_ranker("bm25+bm25")
     asked, texts = [q.text for q in given], [[c.text for c in q.candidates] for q in given]
     assert several.rank(asked, texts) == [several.rank(*pair) for pair in zip(asked, texts)]
+
+
+def test_a_run_or_folder_may_have_a_plus_sign(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    name = "finetune-a+b-0123456789ab"
+    (tmp_path / "runs" / name).mkdir(parents=True)
+    with pytest.raises(ValueError, match=rf"{name.replace('+', '.')} is not a finished run"):
+        rankers.load_ranker(name)
+    assert runs.fused(name) == [name] and runs.fused(f"bm25+{tmp_path}") == ["bm25", str(tmp_path)]
+    assert runs.fused("bm25+owner/name") == ["bm25", "owner/name"] and runs.ranker_shown(name) == name
 
 
 def test_a_part_that_is_no_ranker_and_prompts_are_refused():
