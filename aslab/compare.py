@@ -83,7 +83,7 @@ def read(
     if qrels is None:
         _require_same_labels(scores)
         rankings_of = {name: rankings.of(table, empty="skip") for name, table in scores.items()}
-        values |= {name: ranking.per_question.set_index("question_id") for name, ranking in rankings_of.items()}
+        values = {name: ranking.per_question.set_index("question_id") for name, ranking in rankings_of.items()} | values
         judged = {name: table.assign(relevance=table["label"]) for name, table in scores.items()}
         scores = {name: trec.untied(table) for name, table in scores.items()}
     else:

@@ -51,10 +51,12 @@ def test_a_stub_lists_all_modules_and_names_that_are_there(folder):
             path = folder.joinpath(*node.module.split("."))
             path = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
             body = ast.parse(path.read_text("utf-8")).body
-            found = {getattr(part, "name", None) for part in body}
-            found |= {target.id for part in body if isinstance(part, ast.Assign) for target in part.targets if isinstance(target, ast.Name)}
-            found |= {alias.asname or alias.name for part in body if isinstance(part, ast.ImportFrom) for alias in part.names}
-            assert {alias.name for alias in node.names} <= found, node.module
+            defined = {getattr(part, "name", None) for part in body}
+            defined |= {
+                target.id for part in body if isinstance(part, ast.Assign) for target in part.targets if isinstance(target, ast.Name)
+            }
+            defined |= {alias.asname or alias.name for part in body if isinstance(part, ast.ImportFrom) for alias in part.names}
+            assert {alias.name for alias in node.names} <= defined, node.module
 
 
 @pytest.mark.slow

@@ -58,7 +58,10 @@ def _parts(given, title) -> dict[str, pa.Table]:
     ending = ""
     if isinstance(given, str):
         hub_id, _, part = given.partition(":")
-        given, ending = hub.data_set(hub_id, part)
+        try:
+            given, ending = hub.data_set(hub_id, part)
+        except FileNotFoundError as error:
+            raise FileNotFoundError(f"{given}: no such file or folder, and {error}") from error
     if isinstance(given, datasets.Dataset):
         given = {"all": given}
     if not isinstance(given, dict) or not all(isinstance(part, datasets.Dataset) for part in given.values()):

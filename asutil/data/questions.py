@@ -72,10 +72,11 @@ class Split(Sequence):
         """The candidates as a `datasets.Dataset`: question_id, question, answer, label and, where they are known, document_title."""
         from datasets import Dataset
 
-        rows = self.table.take(pa.array(self.rows())).slice(0, int((self.stops - self.starts).sum()))
-        columns = [name for name in tables.COLUMNS[1:] if name in rows.column_names]
+        numbers = pa.array(self.rows())
+        columns = [name for name in tables.COLUMNS[1:] if name in self.table.column_names]
+        rows = self.table.take(numbers).slice(0, len(numbers)).select(columns)
         ids = pa.array(np.repeat(self.ids, self.stops - self.starts), pa.string())
-        return Dataset(rows.select(columns).add_column(0, "question_id", [ids]))
+        return Dataset(rows.add_column(0, "question_id", [ids]))
 
     def positives(self) -> np.ndarray:
         """The number of positive candidates of each question."""

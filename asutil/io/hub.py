@@ -21,6 +21,7 @@ EMBEDDED_FOLDER = Path(__file__).parents[1] / "pydocs" / "pydocs_roberta"  # com
 EMBEDDED = ("pydocs_roberta", "pydocs_electra", "pydocs_longformer", "pydocs_led")
 # Files that can run any code when they are opened.
 PICKLES = (".bin", ".ckpt", ".joblib", ".pickle", ".pkl", ".pt", ".pth")
+FORMS = ("parquet", "arrow", "json", "csv")  # of data sets that are read; .jsonl and .tsv are of the last two
 commits: dict[str, str] = {}  # hub id -> the commit of it that this process has read; a mirror has none
 
 
@@ -132,24 +133,25 @@ def data_set(hub_id: str, part: str = ""):
     from huggingface_hub import HfApi
 
     folder = mirror(hub_id)
-    with _reaching(hub_id):
+    options = {"path": str(folder or hub_id)}
+    with contextlib.nullcontext() if folder else _reaching(hub_id):
         if folder is None:
-            with contextlib.suppress(OSError):  # without a network, what was loaded before is in the cache
-                commits[hub_id] = HfApi().dataset_info(hub_id).sha
-        options = {"path": str(folder or hub_id), "revision": commits.get(hub_id)}
+            with contextlib.suppress(Exception):  # without a network, what was loaded before is in the cache
+                commits[hub_id] = options["revision"] = HfApi().dataset_info(hub_id).sha
         known = datasets.get_dataset_config_names(**options)
     if part not in known and len(known) > 1 and "default" not in known:
-        raise ValueError(
-            f"{hub_id}: expected one of its configurations: {', '.join(f'{hub_id}:{name}' for name in known)}"
-        )
+        listed = ", ".join(f"{hub_id}:{name}" for name in known)
+        raise ValueError(f"{hub_id}: expected one of its configurations: {listed}")
     ending = f"_{part}" * (part not in ("", *known))
-    with _reaching(hub_id):
-        options["name"] = part if part in known else None
-        if folder is None:
-            return datasets.load_dataset(**options), ending
-        # Its cache goes by the names of a folder's files, and would not see that one has changed.
-        with tempfile.TemporaryDirectory() as cache:
-            return datasets.load_dataset(**options, cache_dir=cache, keep_in_memory=True), ending
+    options["name"] = part if part in known else None
+    with contextlib.nullcontext() if folder else _reaching(hub_id), tempfile.TemporaryDirectory() as cache:
+        if folder:  # the cache goes by the names of a folder's files, and would not see that one has changed
+            options |= {"cache_dir": cache}
+        form = type(datasets.load_dataset_builder(**options)).__module__.rpartition(".")[2]
+        loaded = datasets.load_dataset(**options, keep_in_memory=folder is not None) if form in FORMS else None
+    if loaded is None:
+        raise ValueError(f"{hub_id}: expected files of the forms {', '.join(FORMS)}, got {form}")
+    return loaded, ending
 
 
 @contextlib.contextmanager

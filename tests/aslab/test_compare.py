@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
+from sklearn.metrics import ndcg_score
 
 from aslab import compare
 from aslab.commands import asutil
@@ -53,29 +54,19 @@ def test_values_are_those_of_trec_eval(made):
         assert values[list(MEASURES)].tolist() == pytest.approx([theirs[question][name] for name in MEASURES.values()], abs=1e-6)
 
 
-def graded(qrels, run):
-    """The same with relevances 0 to 3, chosen by the candidate's number."""
-    return {question: {name: label * (1 + int(name[1:]) % 3) for name, label in own.items()} for question, own in qrels.items()}, run
-
-
 @pytest.mark.slow
 @settings(max_examples=100)
 @given(judged_runs())
 def test_named_measures_are_those_of_trec_eval(made):
     pytrec_eval, _ = pytest.importorskip("pytrec_eval"), pytest.importorskip("ir_measures")
-    qrels, run = graded(*made)
+    qrels = {question: {name: label * (1 + int(name[1:]) % 3) for name, label in own.items()} for question, own in made[0].items()}
+    run = made[1]
     scores, judged = frames(qrels, run)
     judged = judged.rename(columns={"label": "relevance"})
     theirs = pytrec_eval.RelevanceEvaluator(qrels, {"ndcg_cut_10", "ndcg_cut_3", "recall_5"}).evaluate(run)
     for name, peer in (("nDCG@10", "ndcg_cut_10"), ("nDCG@3", "ndcg_cut_3"), ("R@5", "recall_5")):
         ours = trec.by_measure(scores, judged, name)
         assert ours.to_dict() == pytest.approx({question: values[peer] for question, values in theirs.items()})
-
-
-def slow_ndcg(labels, k):
-    """The gains down to rank k over those of the best order; `labels` from the best candidate down."""
-    gain = lambda order: sum(label / np.log2(place + 2) for place, label in enumerate(order[:k]))
-    return gain(labels) / gain(sorted(labels, reverse=True))
 
 
 def test_runs_have_ndcg_with_the_wrong_candidate_first_at_one_score(tmp_path):
@@ -91,7 +82,7 @@ def test_runs_have_ndcg_with_the_wrong_candidate_first_at_one_score(tmp_path):
     folders = [str(tmp_path / name) for name in orders]
     values = compare.read(folders, metric="nDCG@3")
     for name, own in orders.items():
-        expected = {question: slow_ndcg(labels, 3) for question, labels in own.items()}
+        expected = {question: ndcg_score([labels], [range(6, 0, -1)], k=3) for question, labels in own.items()}
         assert values[name]["nDCG@3"].to_dict() == pytest.approx(expected)
     assert "nDCG@3" in compare.means(values) and "nDCG@3, A - B" in compare.pairs(values, "nDCG@3")
     with pytest.raises(ValueError, match="nDGC@3: expected a measure of ir_measures, such as nDCG@10"):

@@ -22,12 +22,9 @@ def rows_of(split, count, language=""):
 
 def loaded(language="", columns=("question", "answer", "label")):
     """A DatasetDict of made-up rows."""
-    made = datasets.DatasetDict()
-    for split, count in SIZES.items():
-        made[split] = datasets.Dataset.from_list(rows_of(split, count, language)).rename_columns(
-            {old: new for old, new in zip(("question", "answer", "label"), columns) if old != new}
-        )
-    return made
+    new = dict(zip(("question", "answer", "label"), columns))
+    rows = {split: [{new[old]: value for old, value in row.items()} for row in rows_of(split, n, language)] for split, n in SIZES.items()}
+    return datasets.DatasetDict({split: datasets.Dataset.from_list(own) for split, own in rows.items()})
 
 
 def texts_of(split):
@@ -50,8 +47,8 @@ def mirror(tmp_path, monkeypatch):
         for split, part in loaded(language).items():
             (folder / language).mkdir(parents=True, exist_ok=True)
             part.to_csv(folder / language / f"{split}.csv")
-    configurations = "".join(f"- config_name: {language}\n  data_dir: {language}\n" for language in ("it", "pl"))
-    (folder / "README.md").write_text(f"---\nconfigs:\n{configurations}---\n")
+    names = "".join(f"- config_name: {name}\n  data_dir: {name}\n" for name in ("it", "pl"))
+    (folder / "README.md").write_text(f"---\nconfigs:\n{names}---\n")
     return tmp_path
 
 
@@ -74,8 +71,20 @@ def test_a_split_that_is_not_clear_is_refused_with_those_that_are_there(mirror):
     for name in ("some/configurations", "some/configurations:es"):
         with pytest.raises(ValueError, match="expected one of its configurations: some/configurations:it, some/configurations:pl"):
             load_answers(name)
-    with pytest.raises(FileNotFoundError, match=f"nobody/none could not be loaded from the hub .* set {hub.MIRROR}"):
+    with pytest.raises(
+        FileNotFoundError,
+        match=f"nobody/none: no such file or folder, and nobody/none could not be loaded from the hub .* set {hub.MIRROR}",
+    ):
         load_answers("nobody/none")
+
+
+def test_a_folder_that_no_hub_has_is_read_and_other_forms_of_files_are_not(mirror):
+    shutil.copytree(mirror / "some" / "languages", mirror / "local" / "mine")
+    assert texts_of(load_answers("local/mine:fr")["test"]) == rows("test", "fr")
+    for path in (mirror / "local" / "mine").iterdir():
+        path.rename(path.with_suffix(".txt"))
+    with pytest.raises(ValueError, match="local/mine: expected files of the forms parquet, arrow, json, csv, got text"):
+        load_answers("local/mine")
 
 
 def test_its_fingerprint_follows_from_its_rows_alone(mirror):
