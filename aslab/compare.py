@@ -16,9 +16,9 @@ from asutil import metrics
 from asutil.draws import choose
 from asutil.metrics import changes, rankings, significance, trec
 
-from . import commands, rundir, transfer
+from . import commands, rankers, rundir, transfer
 from .commands import argument, option
-from .records import PER_QUESTION, value_columns
+from .records import PER_QUESTION
 
 # MAP, which decides, comes first.
 METRICS = {"map": PER_QUESTION["map"]} | PER_QUESTION
@@ -48,7 +48,7 @@ def read(
     candidate goes before a right one at the same score.
     Raises: ValueError for a name that is no run and no file, files without qrels, two runs of one name, and runs on different labels.
     """
-    scores, values, records = {}, {}, []
+    scores = {}
     more = () if metric in METRICS else (metric,)
     for measure in more:
         trec.measure_named(measure)
@@ -59,31 +59,22 @@ def read(
         if run is None and qrels is None:
             raise ValueError(f"{name} is a TREC run file: --qrels is needed with it")
         short = run.name if run else path.name
-        if short in scores or any(known.startswith(f"{short}:") for known in values):
+        if any(known == short or known.startswith(f"{short}:") for known in scores):
             raise ValueError(f"two runs are called {short}: give each another name")
         if run is None:
             scores[short] = trec.read_run(path)
             continue
-        records.append(rundir.read_record(run))
-        file = _scores_file(records[-1], dataset)
-        if records[-1].get("notebook") == "rank":
-            table = rundir.read_table(run, "per_question.parquet", ("ranker", "question_id"), value_columns({}))
-            values |= {
-                f"{short}:{name}": own.set_index("question_id") for name, own in table.groupby("ranker", sort=False)
-            }
+        record = rundir.read_record(run)
+        file = _scores_file(record, dataset)
+        if record.get("notebook") == "rank":
+            table = rundir.read_table(run, rankers.SCORES, ("ranker", "question_id"), ("label", "score"))
+            scores |= {f"{short}:{name}": own for name, own in table.groupby("ranker", sort=False)}
         else:
             scores[short] = rundir.read_table(run, file, numbers=("label", "score"))
-    if values and qrels is not None:
-        reason = "a run of rank keeps no scores in its folder, so --qrels cannot measure it"
-        raise ValueError(f"{reason}: leave one of the two out")
-    if values and more:
-        raise ValueError(f"--metric {metric}: a run of rank keeps no scores in its folder, only {', '.join(METRICS)}")
-    if values:
-        _require_same_data(records)
     if qrels is None:
         _require_same_labels(scores)
         rankings_of = {name: rankings.of(table, empty="skip") for name, table in scores.items()}
-        values = {name: ranking.per_question.set_index("question_id") for name, ranking in rankings_of.items()} | values
+        values = {name: ranking.per_question.set_index("question_id") for name, ranking in rankings_of.items()}
         judged = {name: table.assign(relevance=table["label"]) for name, table in scores.items()}
         scores = {name: trec.untied(table) for name, table in scores.items()}
     else:
@@ -115,15 +106,6 @@ def _require_same_labels(scores: dict[str, pd.DataFrame]) -> None:
                 f"candidate {row.candidate_id!r} of question {row.question_id!r} has {row.label} and {row.label_there}"
             )
             raise ValueError(f"{first} and {name} were measured on different labels: {labels} ({len(wrong)} such)")
-
-
-def _require_same_data(records: list[dict]) -> None:
-    """A run of rank keeps no labels: the data sets are compared. Raises: ValueError for runs on different data."""
-    data = [(record["settings"].get("dataset"), record.get("inputs", {}).get("dataset")) for record in records]
-    each = [f"{run['name']} on {name} ({str(hash_)[:12]})" for run, (name, hash_) in zip(records, data)]
-    for of, words in zip(data, each):
-        if of != data[0]:
-            raise ValueError(f"runs on the same data expected, got {each[0]} and {words}")
 
 
 def shortened(names: list[str]) -> dict[str, str]:

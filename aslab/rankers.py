@@ -5,12 +5,14 @@ from pathlib import Path
 import pandas as pd
 import yaml
 
+from asutil import metrics
 from asutil.io import disk
 
 from . import records, rundir, runs
 from .plan import Job, completed, settings_key
 
 SLUG = "rankers"
+SCORES = "scores_of_rankers.parquet"  # of the test questions, in the folder of a run of `rank`
 
 
 def read() -> dict:
@@ -75,11 +77,13 @@ def publish(results: str | Path = "results", runs_dir: str | Path = "runs") -> l
 def published(folder: Path) -> dict:
     """The record of a run of `rank`, with the values of every test question for each ranker."""
     record = rundir.read_record(folder)
-    values = pd.read_parquet(folder / "per_question.parquet").set_index("question_id")
-    columns = [name for name in records.PER_QUESTION.values() if name in values]
-    each = values.groupby("ranker", sort=False)[columns]
-    named = {name: records.rounded(own) for name, own in each}
-    return record | records.columns_entry(values[columns]) | {"per_question": named}
+    scores = rundir.read_table(folder, SCORES, ("ranker", "question_id"), ("label", "score"))
+    each = {
+        name: metrics.of(own).per_question.set_index("question_id")
+        for name, own in scores.groupby("ranker", sort=False)
+    }
+    entry = records.columns_entry(next(iter(each.values())))
+    return record | entry | {"per_question": {name: records.rounded(own) for name, own in each.items()}}
 
 
 def committed(results: str | Path = "results") -> dict[str, dict]:

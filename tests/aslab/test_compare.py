@@ -265,24 +265,40 @@ def test_a_run_of_rank_is_not_compared_on_a_data_set_that_it_did_not_rank(tmp_pa
         compare.read([str(run)], dataset="selqa")
 
 
-def test_runs_of_rank_have_a_column_for_each_ranker(tmp_path, monkeypatch, capsys):
-    """Against the means of what is written, by hand; long names have a letter and a line that explains it."""
-    values = {"bm25": [1.0, 0.5, 0.25], "own:model": [1.0, 1.0, 0.5]}
-    folders = [tmp_path / f"rank-wikiqa-laptop-bm25-and-one-more-{n:012d}" for n in range(3)]
-    for number, folder in enumerate(folders):
-        rows = [(ranker, f"q{n}", value, value, value) for ranker, own in values.items() for n, value in enumerate(own)]
-        columns = ["ranker", "question_id", *compare.METRICS.values()]
-        record = {"notebook": "rank", "settings": {"dataset": "wikiqa", "models": "bm25,own:model"}}
-        record["inputs"] = {"dataset": "other" if number == 2 else "same"}
-        finished(folder, record, per_question=pd.DataFrame(rows, columns=columns))
+def ranked(folder, right="c1"):
+    """A finished run of rank: candidate c1 of q0, q1, q2 is first, second, fourth for BM25, and first, first, second for a model."""
+    scores = [
+        (ranker, f"q{n}", f"c{c}", int(f"c{c}" == right), 1 - c if c > 1 else 0.5 - rank)
+        for ranker, ranks in {"bm25": [1, 2, 4], "own:model": [1, 1, 2]}.items()
+        for n, rank in enumerate(ranks)
+        for c in range(1, 9)
+    ]
+    table = pd.DataFrame(scores, columns=["ranker", "question_id", "candidate_id", "label", "score"])
+    record = {"notebook": "rank", "settings": {"dataset": "wikiqa", "models": "bm25,own:model"}}
+    return finished(folder, record, scores_of_rankers=table)
+
+
+def test_runs_of_rank_have_a_line_for_each_ranker(tmp_path, monkeypatch, capsys):
+    """Against MAP and nDCG by hand; long names have a letter and a line that explains it."""
+    folders = [ranked(tmp_path / f"rank-wikiqa-laptop-bm25-and-one-more-{n:012d}") for n in range(2)]
     shown = called(capsys, folders[0])
     assert "58.3 [" in shown and "83.3 [" in shown and f"A = {folders[0].name}" in shown
     assert "A:bm25" in shown and "A:own:model" in shown and max(map(len, shown.splitlines())) < 120
-    both = called(capsys, *folders[:2])
+    both = called(capsys, *folders)
     assert "B:bm25" in both and f"B = {folders[1].name}" in both
-    with pytest.raises(SystemExit):
-        called(capsys, folders[0], folders[2])
-    assert "runs on the same data expected, got" in capsys.readouterr().err
+    values = compare.read([str(folders[0])], metric="nDCG@10")
+    expected = [1, 1 / np.log2(3), 1 / np.log2(5)]
+    assert values[f"{folders[0].name}:bm25"]["nDCG@10"].tolist() == pytest.approx(expected)
+
+
+def test_a_run_of_rank_is_measured_by_qrels_and_refused_beside_other_labels(tmp_path, capsys):
+    """By the qrels only the last candidate is right."""
+    run = ranked(tmp_path / "rank-a-000000000000")
+    (tmp_path / "qrels").write_text("".join(f"q{n} 0 c8 1\n" for n in range(3)))
+    values = compare.read([str(run)], tmp_path / "qrels")
+    assert [table.average_precision.mean() for table in values.values()] == [0.125, 0.125]
+    with pytest.raises(ValueError, match="measured on different labels"):
+        compare.read([str(run), str(ranked(tmp_path / "rank-b-000000000000", right="c2"))])
 
 
 def test_graded_qrels_count_from_the_level_that_is_asked_for(tmp_path, monkeypatch, capsys):

@@ -37,11 +37,14 @@ def test_only_listed_models_are_described():
     assert set(content["pairs_before"].values()) <= {"yes", "no", "likely"}
 
 
-def finished(folder, created, settings, right):
-    """A finished run of `rank` on two questions."""
-    rows = {"ranker": ["bm25"] * 2, "question_id": ["q1", "q2"]} | {column: [1.0, right] for column in records.PER_QUESTION.values()}
+def finished(folder, created, settings, rank):
+    """A finished run of `rank`: the right candidate of q1 is first, that of q2 has the rank."""
+    rows = [
+        ("bm25", question, f"{question}-{n}", int(n == right), -n) for question, right in (("q1", 1), ("q2", rank)) for n in range(1, 11)
+    ]
+    scores = pd.DataFrame(rows, columns=["ranker", "question_id", "candidate_id", "label", "score"])
     record = {"notebook": "rank", "created": str(created), "settings": settings, "metrics": {}}
-    made_up.finished(folder / f"rank-wikiqa-{created:012d}", record, per_question=pd.DataFrame(rows))
+    made_up.finished(folder / f"rank-wikiqa-{created:012d}", record, scores_of_rankers=scores)
 
 
 def test_two_rankers_of_one_name_are_refused(tmp_path, monkeypatch):
@@ -58,10 +61,10 @@ def test_the_newest_run_of_what_is_listed_is_published(tmp_path):
     assert rankers.publish(results, made) == []
     (job,) = (job for job in rankers.jobs("small", made) if job.dataset == "wikiqa")
     settings = runs.shown(runs.settings("rank", job.parameters))
-    finished(made, 2, settings, 0.5)
-    finished(made, 1, settings, 0.1)
-    finished(made, 3, settings | {"models": "bm25"}, 0.2)
+    finished(made, 2, settings, 2)
+    finished(made, 1, settings, 10)
+    finished(made, 3, settings | {"models": "bm25"}, 5)
     assert rankers.publish(results, made) == [results / "rankers" / "wikiqa-small.json"]
     record = rankers.committed(results)["wikiqa"]
-    assert record["created"] == "2" and record["per_question"] == {"bm25": [["q1", 1.0, 1.0, 1.0], ["q2", 0.5, 0.5, 0.5]]}
+    assert record["created"] == "2" and record["per_question"] == {"bm25": [["q1", 1.0, 1.0, 1.0], ["q2", 0.0, 0.5, 0.5]]}
     assert rankers.questions_of(record)["bm25"].average_precision.tolist() == [1.0, 0.5]

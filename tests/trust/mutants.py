@@ -55,7 +55,7 @@ TESTS = {
     "io/disk": ("io/test_disk",),
     "io/checkpoints": ("models/test_loading", "models/test_elsewhere", "models/test_electra_files"),
     "io/files": ("io/test_files", "data/test_tables", "data/test_answers"),
-    "io/hub": ("io/test_hub", "models/test_loading"),
+    "io/hub": ("io/test_hub", "models/test_loading", "data/test_hub_answers"),
     "training/checkpoints": ("training/test_loop",),
 }
 AT_ONCE = 2
