@@ -14,7 +14,7 @@ from pathlib import Path
 import pandas as pd
 
 from asutil.corpus import sources
-from asutil.io import disk, files
+from asutil.io import disk, remote
 from asutil.sampling import OBJECTIVES
 
 from . import closing, commands, compare, papers, rundir, runs
@@ -83,7 +83,7 @@ def chain(config: dict) -> Chain:
             raise ValueError(f"{name} is missing\n{USAGE}")
     corpus = ",".join(_existing("corpus", part) for part in sources.parts_of(option["corpus"]))
     questions = _existing("questions", option["questions"])
-    _require_replaceable(to := files.expanded(str(option["to"] or DEFAULTS["to"])))
+    _require_replaceable(to := remote.path_of(str(option["to"] or DEFAULTS["to"])))
     shared = {"budget": option["budget"]} | ({"model": str(option["model"])} if option["model"] else {}) | more
     pretraining = _job("pretrain", PRETRAINED, shared | {"objective": option["objective"], "corpus": corpus, "seed": 0})
     if not re.fullmatch(r" *\d+ *(, *\d+ *)*", str(option["seeds"])):
@@ -98,7 +98,7 @@ def chain(config: dict) -> Chain:
 
 def _existing(option: str, value) -> str:
     """The path that an option names. Raises: FileNotFoundError that shows how the command is written."""
-    path = files.expanded(str(value))
+    path = remote.path_of(str(value))
     if not path.exists():
         raise FileNotFoundError(f"{option}: {path.absolute()} does not exist\n{USAGE}")
     return str(path)

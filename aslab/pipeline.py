@@ -23,7 +23,7 @@ from tqdm.auto import tqdm
 
 from asutil.corpus import arrays, cleaning, sources
 from asutil.corpus import index as corpus_index
-from asutil.io import disk, hub
+from asutil.io import disk, hub, remote
 
 from . import commands
 from .commands import argument, option
@@ -79,7 +79,7 @@ def _files(source) -> list[tuple[Path, str, str]]:
             to_do = f"put it into {hub.MIRROR}, or give a limit"
             raise ValueError(f"{part}: not in the mirror, and each task would download it; {to_do}")
         if not paths and part != "pydocs":
-            paths = sources.files_of(Path(part))
+            paths = sources.files_of(remote.path_of(part))
         if not paths:
             return []
         files += [(path.resolve(), column, separator) for path in paths]

@@ -22,7 +22,7 @@ from filelock import FileLock
 from asutil.corpus import sources
 from asutil.data import answers, claims, long_questions
 from asutil.data.data_sets import TEST_ONLY
-from asutil.io import disk, hub
+from asutil.io import disk, hub, remote
 from asutil.io.spelling import nearest
 
 from .parameters import Parameter as Parameter
@@ -64,7 +64,7 @@ def shown(values: dict) -> dict:
             named[name] = Path(value).name
         elif name == "corpus" and value:
             named[name] = sources.without_paths(value)
-        elif value and (Path(value).exists() or value.startswith(("/", "~", "."))):
+        elif value and (Path(value).exists() or remote.is_url(value) or value.startswith(("/", "~", "."))):
             named[name] = f"own:{Path(value).name}"
     if values.get("models"):
         named["models"] = ",".join(map(ranker_shown, names_of(values["models"])))

@@ -26,7 +26,7 @@ from asutil.data import answers
 from asutil.io import hub
 from asutil.models import embedder
 
-GOAL, GPU_GOAL, MAX_TOKENS = 1.5, 2, 128
+GOAL, GPU_GOAL, MAX_TOKENS = 1.2, 2, 128
 GPU = torch.cuda.is_available()
 LAYERS, HIDDEN, VOCABULARY = (12, 768, 30522) if GPU else (4, 256, 8192)
 

@@ -20,6 +20,10 @@ from hypothesis import settings
 
 from asutil.io import hub
 
+from .nodes import nodes
+
+__all__ = ["nodes"]
+
 # A busy machine is no failure: laws are checked without a clock.
 settings.register_profile("asutil", deadline=None)
 settings.load_profile("asutil")

@@ -1,4 +1,4 @@
-"""Where documents come from: the embedded `pydocs`, a hub id or its mirror, a folder, or a file.
+"""Where documents come from: the embedded `pydocs`, a hub id or its mirror, a folder or a file, also behind a URL.
 
 `documents` yields them one after the other, and names the file and row of what it refuses.
 
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from .. import plugins
-from ..io import files, hub
+from ..io import files, hub, remote
 
 
 class Form(NamedTuple):
@@ -40,7 +40,8 @@ def documents(source, split="train", limit=None, text_column=None, paragraph_sep
 
     Args:
         source: `pydocs`, a folder, a `.parquet`, `.jsonl` or `.txt` file (one document a file), a hub id `owner/name` or
-            `owner/name:config` (looked for in the mirror first), or several of these joined by commas.
+            `owner/name:config` (looked for in the mirror first), a URL that fsspec knows (`s3://bucket/texts`, `hf://`), or several
+            of these joined by commas.
         exclude_titles: documents whose `title` is one of these are left out.
     Returns: an iterator of documents, each a string with blank lines between its paragraphs or a list of paragraphs.
     Raises: FileNotFoundError, ValueError naming the file and the row.
@@ -77,10 +78,10 @@ def _documents_of_one(source, split, text_column, separator, exclude_titles):
         stream = hub.stream(hub_id, split, config or form.config)
         rows = _without_nul(((f"{hub_id} row {number}", row) for number, row in enumerate(stream, 1)), column)
     else:
-        paths = mirrored_files(source, split) or files_of(Path(source))
+        paths = mirrored_files(source, split) or files_of(remote.path_of(source))
         if not paths:
             raise FileNotFoundError(
-                f"corpus {source}: no .parquet, .jsonl or .txt file; it holds {files.listing(Path(source))}"
+                f"corpus {source}: no .parquet, .jsonl or .txt file; it holds {files.listing(remote.path_of(source))}"
             )
         rows = itertools.chain.from_iterable(read_rows(path, column) for path in paths)
     return _texts(rows, column, separator or form.separator, exclude_titles)
@@ -144,7 +145,7 @@ def files_of(path: Path) -> list[Path]:
 
 def not_read(source) -> str:
     """How many files in the folders of a source are no documents, with their endings: `2 files are not read: 1 .md, 1 hidden`."""
-    folders = [Path(part) for part in parts_of(source) if Path(part).is_dir()]
+    folders = [path for part in parts_of(source) if (path := remote.path_of(part)).is_dir()]
     leaves = (file for folder in folders for file in _leaves(folder))
     others = Counter(file.suffix for file in leaves if file.suffix.lower() not in SUFFIXES)
     others += Counter(hidden=sum(len(_leaves(folder, hidden=True)) for folder in folders))
@@ -222,11 +223,12 @@ def _fingerprint_of_one(source: str) -> str:
         return plugins.pydocs("documents").fingerprint_of_docstrings()
     if folder := hub.mirror(hub_id):
         return hub.sha256(folder)
-    if (Path(source) / "corpus.json").is_file():  # an index: the file describes its origin
-        return hub.sha256(Path(source) / "corpus.json")
     if is_hub_id(source):
         return source
-    return hashlib.sha256("".join(hub.sha256(path) for path in files_of(Path(source))).encode()).hexdigest()
+    path = remote.path_of(source)
+    if (path / "corpus.json").is_file():  # an index: the file describes its origin
+        return hub.sha256(path / "corpus.json")
+    return hashlib.sha256("".join(hub.sha256(file) for file in files_of(path)).encode()).hexdigest()
 
 
 if __name__ == "__main__":

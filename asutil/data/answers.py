@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from .. import plugins
-from ..io import disk, files, hub
+from ..io import disk, hub, remote
 from ..io.spelling import require_one_of
 from . import document_order, hub_answers, own_answers, table_files, tables
 from .data_sets import ANSWERS, SPLITS
@@ -40,6 +40,7 @@ def load_answers(
             .json or .parquet, or one such file, whose questions are then divided 8 : 1 : 1 by a hash of their texts.
             Columns question, answer, label; optional question_id and document_title (rows of a question are then in document
             order). A .tsv has a header line and no quoting; one that was written with quoting is recognised, with a warning.
+            A folder or file may be a URL of any file system that fsspec knows (`s3://bucket/questions.parquet`, `hf://`, `https://`).
             Also any data set of the hub with these columns, `owner/name`, with `:configuration` or the ending of its splits' names
             (`matteogabburo/mWikiQA:de`), and a `Dataset` or `DatasetDict`.
         protocol: `clean` (wikiqa: dev and test questions with both labels; a user's data: those with a positive, and a warning of
@@ -183,7 +184,7 @@ def _pydocs() -> dict[str, Split]:
 
 
 def _path(name) -> Path:
-    path = files.expanded(name)
+    path = remote.path_of(name)
     if not path.exists():
         if isinstance(name, Path) or len(path.parts) > 1 or table_files.ending_of(path):
             raise FileNotFoundError(

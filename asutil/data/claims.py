@@ -11,7 +11,7 @@ from pathlib import Path
 
 from .. import plugins
 from ..corpus import cleaning, sources
-from ..io import disk, files, hub, spelling
+from ..io import disk, files, hub, remote, spelling
 from .data_sets import CLAIMS
 from .splits import (
     SPLITS,
@@ -129,7 +129,7 @@ def _paths(name) -> dict[str, Path | None]:
                 f"{hub.unreachable(f'local/{name}', LookupError())} Expected in it: {CLAIMS[name].files}"
             )
     else:
-        folder = files.expanded(name)
+        folder = remote.path_of(name)
         if not folder.is_dir():
             came = " that holds train.jsonl, dev.jsonl and maybe test.jsonl, got a file" * folder.is_file()
             came = came or spelling.nearest(name, tuple(CLAIMS))

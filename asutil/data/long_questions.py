@@ -12,7 +12,7 @@ from tqdm.auto import tqdm
 
 from .. import plugins
 from ..corpus import sources
-from ..io import files, hub, spelling
+from ..io import files, hub, remote, spelling
 from . import hotpotqa, qasper
 from .data_sets import LONG, SPLITS
 from .question_rows import KINDS, Answer, LongQuestion, LongQuestions, Passage, questions_of
@@ -177,7 +177,7 @@ def _release(folder: Path, name: str) -> dict[str, Path]:
 
 def _paths(name) -> tuple[str | None, dict[str, Path | None]]:
     """The data set whose release a folder has, None for questions of one's own; and the file of each split, None for an absent test."""
-    folder = files.expanded(name)
+    folder = remote.path_of(name)
     if not folder.is_dir():
         raise FileNotFoundError(
             f"{name}: expected one of {', '.join(KINDS)} or a folder with questions{spelling.nearest(name, tuple(KINDS))}"

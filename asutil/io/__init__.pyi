@@ -17,6 +17,9 @@ from . import (
     private as private,
 )
 from . import (
+    remote as remote,
+)
+from . import (
     sentence_transformer as sentence_transformer,
 )
 from . import (

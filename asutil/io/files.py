@@ -89,14 +89,6 @@ def _size(node, sizes: dict[int, float]) -> float:
     return sizes[id(node)]
 
 
-def expanded(name: str | Path) -> Path:
-    """The path of a name that may begin with ~ or ~user; unchanged where there is no such user."""
-    try:
-        return Path(name).expanduser()
-    except RuntimeError:
-        return Path(name)
-
-
 def listing(folder: Path, pattern: str = "*") -> str:
     """The names of the first ten matching files of a folder, for an error message; `nothing` where there are none."""
     return ", ".join(sorted(path.name for path in folder.glob(pattern))[:10]) or "nothing"

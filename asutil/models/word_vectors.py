@@ -12,7 +12,7 @@ import platformdirs
 from filelock import FileLock
 from tqdm.auto import tqdm
 
-from ..io import checkpoints, disk, files, hub
+from ..io import checkpoints, disk, hub, remote
 
 NUMBER = re.compile(rb"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
 WORD = re.compile(r"\w+?(?=n't\b)|n't\b|'(?:s|re|ve|ll|d|m)\b|\w+(?:[.,]\w+)*|[^\w\s]")
@@ -90,7 +90,7 @@ class WordVectors:
 
 def local_path(model: str | Path) -> Path:
     """A file or folder as it is, else a folder of the mirror. Raises: FileNotFoundError."""
-    path = files.expanded(model)
+    path = remote.path_of(model)
     path = path if path.exists() else hub.mirror(str(model))
     if path is None:
         message = f"{model}: no such file or folder"

@@ -11,6 +11,7 @@ import struct
 import subprocess
 import sys
 import termios
+import time
 from pathlib import Path
 
 import click
@@ -20,6 +21,8 @@ from click.testing import CliRunner
 from papermill import PapermillExecutionError, execute_notebook
 
 from aslab import launch, rundir
+
+from ..nodes import on_node
 
 pytestmark = pytest.mark.slow
 
@@ -222,6 +225,26 @@ def test_an_interrupted_run_says_how_it_goes_on(project, tmp_path):
     assert errors.endswith("\nstopped: the same command continues it\n")
     assert not any(word in errors for word in ("Aborted", "Task exception", "Traceback", "Exception"))
     assert not list(tmp_path.glob("slow-*/record.json"))
+
+
+def test_a_node_that_waits_for_a_run_goes_on_where_the_other_one_dies(project, tmp_path, nodes):
+    path = project / "notebooks" / "nodes.ipynb"
+    write_notebook(path)
+    waits = "path = run.folder / 'journal'; seconds = 0 if path.exists() else 100"
+    waits += "; path.open('a').write('in '); time.sleep(seconds); path.open('a').write('out ')"
+    path.write_text(path.read_text().replace('\\"demo\\"', '\\"nodes\\"').replace("assert not fail", f"{waits}; assert not fail"))
+    command = [sys.executable, "-m", "papermill", str(path), "-p", "runs_dir", str(tmp_path)]
+    start = lambda name: on_node(name, command, stdin=subprocess.DEVNULL, env={**os.environ, "ASUTIL_PROJECT": str(project)})
+    first = start("node-1")
+    while not (journals := list(tmp_path.glob("nodes-*/journal"))):
+        assert first.poll() is None, first.stdout.read()
+        time.sleep(0.02)
+    second = start("node-2")
+    assert any("is open in another process" in line for line in iter(second.stdout.readline, ""))
+    first.kill()
+    said = second.communicate(timeout=60)[0]
+    assert second.returncode == 0 and journals[0].read_text() == "in in out ", said
+    assert (journals[0].parent / "record.json").is_file() and not list(tmp_path.rglob("*.part"))
 
 
 def test_parameter_file_is_checked_and_the_explicit_output_kept(project, tmp_path):

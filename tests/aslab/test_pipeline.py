@@ -22,6 +22,7 @@ from asutil.corpus import arrays, shards, sources
 from asutil.io import disk
 
 from ..conftest import made_up_documents
+from ..nodes import on_node
 
 pytestmark = pytest.mark.slow
 
@@ -261,6 +262,18 @@ def test_a_task_goes_on_at_its_unfinished_part(texts, named, tmp_path, monkeypat
     pipeline.join(tmp_path / "index")
     equal(c.Corpus.open(tmp_path / "index"), whole)
     assert len(again) == len(list(shards.grouped(sources.documents(texts)))) - 3 > 3
+
+
+def test_tasks_of_two_nodes_make_the_index_of_one(texts, named, tmp_path, whole, nodes):
+    by_hand(texts, named, tmp_path / "index", ranks=())
+    tasks = "import sys, pathlib, aslab.pipeline as p; of = p.Index(sys.argv[1], pathlib.Path(sys.argv[2]))"
+    tasks += "; [of.run(rank=int(n)) for n in sys.argv[3:]]"
+    command = [sys.executable, "-c", tasks, str(texts), str(tmp_path / "index")]
+    started = [on_node(f"node-{n}", [*command, *map(str, range(n, TASKS, 2))]) for n in (0, 1)]
+    said = [node.communicate(timeout=120)[0] for node in started]
+    assert not any(node.returncode for node in started), said
+    pipeline.join(tmp_path / "index")
+    equal(c.Corpus.open(tmp_path / "index"), whole)
 
 
 def test_killed_and_started_again_it_redoes_unfinished_shards_only(saved, tmp_path, monkeypatch):

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pandas as pd
 import pytest
 
-from aslab import parameters, rankers, records, runs
+from aslab import parameters, rankers, runs
 
 from .. import made_up
 

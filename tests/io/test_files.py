@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from asutil.data import answers
-from asutil.io import files
+from asutil.io import files, remote
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ def test_aliases_of_aliases_are_counted_as_they_are_written_out(deep):
 
 
 def test_a_user_that_nobody_is_stays_in_the_name_and_a_nul_is_in_none():
-    assert files.expanded("~nobody-here/x") == Path("~nobody-here/x") and files.expanded("~/x") == Path.home() / "x"
+    assert remote.path_of("~nobody-here/x") == Path("~nobody-here/x") and remote.path_of("~/x") == Path.home() / "x"
     with pytest.raises(FileNotFoundError, match="~nobody-here"):
         answers.load_answers("~nobody-here/x")
     with pytest.raises(ValueError, match=r"'titles\\x00' is no path"):

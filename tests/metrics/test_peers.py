@@ -4,6 +4,7 @@ import pytest
 
 from asutil import metrics
 from asutil.metrics import peers
+from asutil.metrics.registry import measures
 
 
 def test_peers_agree_where_there_are_no_ties():
@@ -18,3 +19,7 @@ def test_peers_agree_where_there_are_no_ties():
     assert set(found) == {"torchmetrics", "trec_eval"}
     for values in found.values():
         assert values == pytest.approx({name: ours[name] for name in values}, abs=1e-6)
+
+
+def test_titles_are_those_of_the_papers_tables():
+    assert [measure.title for measure in measures("question") if measure.trec_eval] == ["P@1", "MAP", "MRR"]

@@ -197,6 +197,7 @@ def test_shuffled_labels_are_as_many_and_say_nothing(tokenizer, tmp_path, object
     every = np.arange(len(both[0]))
     spans, same = (sampler.spans(every) for sampler in both)
     true, shuffled = spans.labels, same.labels
+    assert true.dtype == shuffled.dtype == np.int64, "as the loss takes them"
     assert np.array_equal(spans.ranges, same.ranges)  # the text of the run that it is a control for
     assert np.array_equal(spans.kinds, same.kinds)
     true, shuffled = true.reshape(-1, size), shuffled.reshape(-1, size)

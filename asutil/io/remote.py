@@ -1,0 +1,70 @@
+"""Files behind a URL of any file system that fsspec knows (`hf://`, `s3://`, `gs://`, `https://`), as copies on this machine."""
+
+import hashlib
+import logging
+from pathlib import Path, PurePosixPath
+from urllib.parse import urlsplit
+
+import platformdirs
+
+from . import disk
+
+log = logging.getLogger(__name__)
+
+
+def is_url(name) -> bool:
+    return "://" in str(name)
+
+
+def path_of(name: str | Path) -> Path:
+    """The path of a name that may begin with ~ or ~user, unchanged where there is no such user; of a URL, that of its copy."""
+    if is_url(name):
+        return copied(str(name))
+    try:
+        return Path(name).expanduser()
+    except RuntimeError:
+        return Path(name)
+
+
+def copied(url: str) -> Path:
+    """The copy of a file, or of a folder with all that is below it; what has not changed since the last call is not copied again.
+
+    Copies stay in the cache folder of the user. Where the URL cannot be reached, the last one is read, with a warning: compute nodes
+    often have no network.
+    Raises: ValueError for a file system that is not known or whose package is missing; FileNotFoundError for what is not there, or
+        cannot be reached and was never copied.
+    """
+    from fsspec.callbacks import TqdmCallback
+    from fsspec.core import url_to_fs
+
+    name = PurePosixPath(urlsplit(url).path if url.startswith("http") else url).name
+    copies = platformdirs.user_cache_path("asutil") / "remote" / hashlib.sha256(url.encode()).hexdigest()[:16]
+    try:
+        system, root = url_to_fs(url)
+    except (ImportError, ValueError) as error:
+        raise ValueError(f"{url}: {error}") from error
+    try:
+        infos = {path: system.info(path) for path in sorted(system.find(root))}
+    except Exception as error:
+        reason = f"{url} could not be read: {type(error).__name__}: {error}"
+        if not (earlier := sorted(copies.glob("[!.]*"), key=lambda copy: copy.stat().st_mtime)):
+            raise FileNotFoundError(reason) from error
+        log.warning("%s; its last copy is read, %s", reason, earlier[-1])
+        return earlier[-1] / name
+    if not infos:
+        raise FileNotFoundError(f"{url} does not exist, or is a folder without files")
+    copy = copies / hashlib.sha256(repr(infos).encode()).hexdigest()[:16]
+    if not copy.is_dir():
+        with disk.whole_folder(copy) as part:
+            for path in infos:
+                inside = PurePosixPath(path).relative_to(PurePosixPath(root))
+                if ".." in inside.parts:
+                    raise ValueError(f"{url}: expected files below it, got {path}")
+                target = part / name / inside
+                target.parent.mkdir(parents=True, exist_ok=True)
+                bar = TqdmCallback(tqdm_kwargs={"desc": target.name, "unit": "B", "unit_scale": True, "delay": 5})
+                try:
+                    system.get_file(path, str(target), callback=bar)
+                except Exception as error:
+                    raise OSError(f"{url}, {path} could not be read: {type(error).__name__}: {error}") from error
+    return copy / name
