@@ -29,10 +29,10 @@ def path_of(name: str | Path) -> Path:
 def copied(url: str) -> Path:
     """The copy of a file, or of a folder with all that is below it; what has not changed since the last call is not copied again.
 
-    Copies stay in the cache folder of the user. Where the URL cannot be reached, the last one is read, with a warning: compute nodes
-    often have no network.
-    Raises: ValueError for a file system that is not known or whose package is missing; FileNotFoundError for what is not there, or
-        cannot be reached and was never copied.
+    Copies stay in the cache folder of the user. Where the URL cannot be read, the last one is, with a warning: compute nodes often have
+    no network.
+    Raises: ValueError for a file system that is not known or whose package is missing; FileNotFoundError for what cannot be read and was
+        never copied; OSError for a copy that breaks off, of which nothing is left.
     """
     from fsspec.callbacks import TqdmCallback
     from fsspec.core import url_to_fs
@@ -44,15 +44,15 @@ def copied(url: str) -> Path:
     except (ImportError, ValueError) as error:
         raise ValueError(f"{url}: {error}") from error
     try:
-        infos = {path: system.info(path) for path in sorted(system.find(root))}
+        infos = {path: system.info(path) for path in sorted(system.find(root)) or [root]}
+        if any(info["type"] == "directory" for info in infos.values()):
+            raise FileNotFoundError("a folder without files")
     except Exception as error:
         reason = f"{url} could not be read: {type(error).__name__}: {error}"
         if not (earlier := sorted(copies.glob("[!.]*"), key=lambda copy: copy.stat().st_mtime)):
             raise FileNotFoundError(reason) from error
         log.warning("%s; its last copy is read, %s", reason, earlier[-1])
         return earlier[-1] / name
-    if not infos:
-        raise FileNotFoundError(f"{url} does not exist, or is a folder without files")
     copy = copies / hashlib.sha256(repr(infos).encode()).hexdigest()[:16]
     if not copy.is_dir():
         with disk.whole_folder(copy) as part:

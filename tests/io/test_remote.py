@@ -84,11 +84,13 @@ def test_an_interrupted_copy_leaves_nothing(memory, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("url", "error", "said"),
     [
-        ("memory://nothing.tsv", FileNotFoundError, "memory://nothing.tsv does not exist, or is a folder without files"),
+        ("memory://nothing.tsv", FileNotFoundError, "memory://nothing.tsv could not be read: FileNotFoundError: /nothing.tsv"),
+        ("memory://empty", FileNotFoundError, "memory://empty could not be read: FileNotFoundError: a folder without files"),
         ("nothing://here.tsv", ValueError, "nothing://here.tsv: Protocol not known: nothing"),
         ("s3://bucket/here.tsv", ValueError, "s3://bucket/here.tsv: Install s3fs to access S3"),
     ],
 )
 def test_what_cannot_be_read_is_named(memory, url, error, said):
+    memory.makedirs("/empty")
     with pytest.raises(error, match=said):
         answers.load_answers(url)
