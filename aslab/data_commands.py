@@ -70,8 +70,9 @@ selqa = _builder(
 )
 
 
-def _mine(questions, sentences, model, to: Path, protocol, limit, **rule) -> list:
-    record = mining.mine(questions, sentences, model, to, mining.Rule(**rule), protocol, limit)
+def _mine(questions, sentences, model, to: Path, protocol, limit, judge, depth, **rule) -> list:
+    rule = mining.Rule(**rule, depth=depth or (JUDGED if judge else mining.USUAL.depth))
+    record = mining.mine(questions, sentences, model, to, rule, protocol, limit, judge)
     return [mining.summary(record, to), "", to]
 
 
@@ -81,6 +82,9 @@ def margin(text: str) -> float | None:
 
 SENTENCES = ".txt with a sentence a line; .tsv, .jsonl, .parquet with a column sentence or text; a folder of documents"
 ENCODER = "a run of notebooks/embed.ipynb, a model of sentence-transformers, a backbone (mean of its last layer)"
+JUDGED = 50
+JUDGE = "a cross-encoder, or any other ranker, that scores the best sentences again; the margin goes by its scores"
+DEPTH = f"best sentences to look at, without the question's own candidates; default: {mining.USUAL.depth}, {JUDGED} with --judge"
 MARGIN = "a negative must score lower than each right candidate by this share of its score; none: no margin"
 mine = command(
     _mine,
@@ -93,6 +97,7 @@ mine = command(
     option("--negatives", "largest number of negatives for a question", default=mining.USUAL.negatives),
     option("--skip", "best sentences below the margin to leave out first", default=mining.USUAL.skip),
     option("--margin", MARGIN, type=margin, metavar="SHARE", default=mining.USUAL.margin),
-    option("--depth", "best sentences to look at, without the question's own candidates", default=mining.USUAL.depth),
+    option("--depth", DEPTH, type=int),
+    option("--judge", JUDGE),
     example="asutil mine wikiqa sentences.txt --model sentence-transformers/all-MiniLM-L6-v2 --to mined",
 )

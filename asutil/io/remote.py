@@ -5,8 +5,6 @@ import logging
 from pathlib import Path, PurePosixPath
 from urllib.parse import urlsplit
 
-import platformdirs
-
 from . import disk
 
 log = logging.getLogger(__name__)
@@ -34,6 +32,7 @@ def copied(url: str) -> Path:
     Raises: ValueError for a file system that is not known or whose package is missing; FileNotFoundError for what cannot be read and was
         never copied; OSError for a copy that breaks off, of which nothing is left.
     """
+    import platformdirs
     from fsspec.callbacks import TqdmCallback
     from fsspec.core import url_to_fs
 

@@ -28,7 +28,7 @@ from ..draws import choose
 from ..io import disk, hub
 from ..io.spelling import printable
 from . import vectors
-from .ranked_sentences import RANKED, MiningQuestion, Neighbours, key_of
+from .ranked_sentences import RANKED, Judged, MiningQuestion, Neighbours, key_of
 
 CANDIDATES = "candidates"  # in place of a file: the candidates of all training questions
 TOGETHER = 1 << 10  # questions that are ranked together, and written together
@@ -110,6 +110,7 @@ def mine(
     rule: Rule = USUAL,
     protocol: str = "clean",
     limit: int | None = None,
+    judge: str | Path | None = None,
 ) -> dict:
     """Write a data set with mined negatives in its train split; dev and test are written as they are.
 
@@ -122,6 +123,8 @@ def mine(
             documents, as a corpus is read and split; or `candidates`, those of all training questions, whatever the limit.
         model: `bm25`; `random`, a control; or what `rankers.load_encoder` reads, whose readout `nearest.usual` chooses.
         folder: gets train, dev and test as .parquet and the record mined.json.
+        judge: a ranker as `load_ranker` reads it, as a cross-encoder: it scores the model's `depth` best sentences and the right
+            candidates again, and the rule goes by its scores; fewer negatives are then right answers that nobody labelled.
     Returns: the record.
     Raises: FileExistsError for a folder that exists; ValueError or OSError for what cannot be read or written.
     """
@@ -141,6 +144,7 @@ def mine(
     record["sentences"] = {"name": _name(sentences), "sha256": sha256}
     record["model"] = {"name": _name(model)}
     encoder = None if model in RANKED else tasks.rankers.load_encoder(model)
+    judging = judge and tasks.rankers.load_ranker(judge)
     right = (candidate.text for question in splits["train"] for candidate in question.candidates if candidate.label)
     numbers = {}
     given = _sentences(sentences, whole["train"])
@@ -152,6 +156,9 @@ def mine(
     with disk.whole_folder(folder) as part:
         with tempfile.TemporaryDirectory(dir=part) as temporary:
             ranker = Neighbours(texts, encoder, Path(temporary) / "vectors") if encoder else RANKED[model](texts)
+            if judging:
+                ranker = Judged(ranker, judging)
+                record["judge"] = {"name": _name(judge), "identity": judging._identity()}
             questions = _questions(splits["train"], whole["train"], numbers)
             negatives, counts = _negatives(splits["train"], questions, ranker, rule)
         for name, split in splits.items():

@@ -93,6 +93,25 @@ class Neighbours:
             yield numbers[others], scores[others], of_right
 
 
+class Judged:
+    """The best sentences of one ranking, scored again by a ranker that reads question and sentence together (`rank.BaseRanker`)."""
+
+    def __init__(self, first, judge):
+        self._first, self._judge = first, judge
+        self.identity, self.texts = first.identity, first.texts
+
+    def __len__(self) -> int:
+        return len(self._first)
+
+    def ranked(self, questions: list[MiningQuestion], depth: int) -> Ranked:
+        """For each question the first ranking's `depth` best sentences, the judge's best first, and its scores of the right candidates."""
+        for question, (numbers, _, _) in zip(questions, self._first.ranked(questions, depth)):
+            judged = dict(self._judge.rank(question.text, self.texts([*numbers, *question.right])))
+            scores = np.array([judged[place] for place in range(len(judged))])
+            order = np.argsort(-scores[: len(numbers)], kind="stable")
+            yield numbers[order], scores[order], scores[len(numbers) :]
+
+
 RANKED = {"bm25": BM25, "random": RandomOrder}
 
 

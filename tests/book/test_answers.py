@@ -252,3 +252,21 @@ def test_drawing_docstrings_instead_of_questions_keeps_what_is_supported_or_sugg
             assert f"{len(deltas)} questions are about {len(sums)}" in page
             seen += 1
     assert seen > 3
+
+
+def test_libraries_give_one_figure_where_no_right_and_wrong_candidate_tie():
+    """The paragraph of *Significance* on libraries: every record of a paper, and what its run also ranked."""
+    page, tied = (ROOT / "book" / "significance.md").read_text("utf-8"), {}
+    for path in (ROOT / "results").glob("*/*/*-seed*.json"):
+        record = json.loads(path.read_text("utf-8"))
+        public = {name: other["metrics"] for name, other in record.get("transfer", {}).items()}
+        for dataset, measured in ({record["settings"].get("dataset"): record["metrics"]} | public).items():
+            test = measured.get("test", {})
+            if "tied_questions" in test:
+                tied.setdefault(dataset or test["questions"], []).append((test["tied_questions"], test["questions"]))
+    most, questions = max(tied.pop("pydocs"))
+    tied.pop(questions, None)  # re-ranked pydocs, whose record names its runs alone
+    assert f"in at most {most} of {questions} questions" in page
+    most, questions = max(tied.pop("selqa"))
+    assert f"on SelQA alone, in {most} of {questions:,} questions" in page
+    assert len(tied) >= 4 and not any(count for figures in tied.values() for count, _ in figures)

@@ -165,10 +165,11 @@ def test_a_call_with_slurm_submits_each_job_with_what_it_asks_for(project):
         stand_in.write_text(SBATCH.format(said=said) if name == "sbatch" else "#!/bin/sh\n")
         stand_in.chmod(0o755)
     quick = ("--slurm-init-seconds-before-status-checks", "1", "--seconds-between-status-checks", "1")
-    code, shown = call(project, "slurm", *quick, "--default-resources", "slurm_account=me", "slurm_partition=gpu")
+    several = ("--set-resources", "run:gpu=4")
+    code, shown = call(project, "slurm", *quick, *several, "--default-resources", "slurm_account=me", "slurm_partition=gpu")
     assert code != 0 and "no cluster here" in shown
     submitted = said.read_text().splitlines()
-    assert submitted and all("--cpus-per-task=8" in line and "-A me" in line for line in submitted), submitted
+    assert submitted and all("--cpus-per-task=8" in line and "-A me" in line and "gpus=4" in line for line in submitted), submitted
 
 
 @pytest.mark.parametrize("name", ["machine", "gpus", "slurm"])

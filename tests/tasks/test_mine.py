@@ -3,6 +3,7 @@
 import functools
 import json
 import math
+import zlib
 
 import huggingface_hub
 import numpy as np
@@ -147,6 +148,40 @@ def test_negatives_are_those_of_a_loop(tmp_path, monkeypatch, data, sentences, b
         assert record["model"] == {"name": "given", "readout": by, "identity": "given"} and counts["excluded_by_margin"] == excluded
         fewer = sum(len(negatives) < rule.negatives for negatives in expected.values())
         assert sum(counts["fewer"].values()) == fewer and counts["fewer"]["no right candidate"] == 1
+
+
+class Judge:
+    """Scores that have nothing to do with the first ranking's."""
+
+    def rank(self, question, candidates):
+        return mine.tasks.asked.best_first(np.array([slow_judge(question, text) for text in candidates]))
+
+    def _identity(self):
+        return "judge"
+
+
+def slow_judge(question, text):
+    return zlib.crc32(f"{question} {text}".encode()) / 2**29 - 4
+
+
+@pytest.mark.slow
+def test_the_rule_goes_by_the_scores_of_a_judge(tmp_path, monkeypatch, data, sentences):
+    """By a loop: the judge scores the best by BM25, its best come first, and its scores of right candidates are the bound."""
+    monkeypatch.setattr(rankers, "load_ranker", lambda name: Judge())
+    rule = mine.Rule(negatives=3, margin=0.1, depth=8)
+    record = mine.mine(data, sentences, "bm25", tmp_path / "mined", rule, judge="cross/encoder")
+
+    def scores_of(question, pool):
+        first = slow_scores("bm25", question, tuple(pool))
+        best = sorted((n for n, line in enumerate(pool) if first[n] is not None), key=lambda n: (-first[n], n))
+        asked = next(q for q in answers.load_answers(data)["train"] if q.text == question)
+        own = {plain(c.text) for c in asked.candidates}
+        best = [n for n in best if plain(pool[n]) not in own][: rule.depth]
+        return [slow_judge(question, line) if n in best or plain(line) in own else None for n, line in enumerate(pool)]
+
+    expected, excluded = by_loops(data, sentences.read_text("utf-8").split("\n"), scores_of, rule)
+    assert mined(tmp_path / "mined") == expected
+    assert record["judge"] == {"name": "cross/encoder", "identity": "judge"} and record["counts"]["excluded_by_margin"] == excluded > 0
 
 
 @given(
