@@ -50,7 +50,7 @@ class Ragged:
         """What a micro-batch of some rows has besides their tokens, which begin at `begins` in its flat ids.
 
         Args:
-            masked: (places, targets) of masked tokens in the flat ids of all examples.
+            masked: (places, targets) of masked tokens in the flat ids of all examples, in ascending order.
             members: the objective of each example of a union.
         Returns: labels and, where they apply, members (B,); firsts (B, S): where slots begin, -1 for an empty one; masked_positions and
             masked_targets (M,).
@@ -63,12 +63,12 @@ class Ragged:
             columns["members"] = members[rows]
         if masked is not None:
             places, targets = masked
-            row = np.searchsorted(self.offsets, places, side="right") - 1
-            moved = np.full(len(self.lengths), -1)
-            moved[rows] = begins
-            here = np.flatnonzero(moved[row] >= 0)
-            columns["masked_positions"] = (moved[row] + places - self.offsets[row])[here]
-            columns["masked_targets"] = targets[here]
+            first, stop = np.searchsorted(places, [self.offsets[rows], self.offsets[rows + 1]])
+            here = gathered(first, stop - first)
+            shift = np.repeat(begins - self.offsets[rows], stop - first)
+            order = here.argsort()
+            columns["masked_positions"] = (places[here] + shift)[order]
+            columns["masked_targets"] = targets[here[order]]
         return columns
 
     def padded(self, pad: int, labels: np.ndarray) -> Batch:
