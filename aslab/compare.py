@@ -48,7 +48,7 @@ def read(
     candidate goes before a right one at the same score.
     Raises: ValueError for a name that is no run and no file, files without qrels, two runs of one name, and runs on different labels.
     """
-    scores = {}
+    scores, records = {}, []
     more = () if metric in METRICS else (metric,)
     for measure in more:
         trec.measure_named(measure)
@@ -64,13 +64,15 @@ def read(
         if run is None:
             scores[short] = trec.read_run(path)
             continue
-        record = rundir.read_record(run)
-        file = _scores_file(record, dataset)
-        if record.get("notebook") == "rank":
+        records.append(rundir.read_record(run))
+        file = _scores_file(records[-1], dataset)
+        if records[-1].get("notebook") == "rank":
             table = rundir.read_table(run, rankers.SCORES, ("ranker", "question_id"), ("label", "score"))
             scores |= {f"{short}:{name}": own for name, own in table.groupby("ranker", sort=False)}
         else:
             scores[short] = rundir.read_table(run, file, numbers=("label", "score"))
+    if any(record.get("notebook") == "rank" for record in records):
+        _require_same_data(records)
     if qrels is None:
         _require_same_labels(scores)
         rankings_of = {name: rankings.of(table, empty="skip") for name, table in scores.items()}
@@ -106,6 +108,14 @@ def _require_same_labels(scores: dict[str, pd.DataFrame]) -> None:
                 f"candidate {row.candidate_id!r} of question {row.question_id!r} has {row.label} and {row.label_there}"
             )
             raise ValueError(f"{first} and {name} were measured on different labels: {labels} ({len(wrong)} such)")
+
+
+def _require_same_data(records: list[dict]) -> None:
+    """Compare the data sets of runs of rank and of runs next to them. Raises: ValueError for runs on different data."""
+    data = {run["name"]: (run["settings"].get("dataset"), run.get("inputs", {}).get("dataset")) for run in records}
+    if len({*data.values()}) > 1:
+        each = "; ".join(f"{run} on {dataset} ({str(sha256)[:12]})" for run, (dataset, sha256) in data.items())
+        raise ValueError(f"runs on the same data expected, got {each}")
 
 
 def shortened(names: list[str]) -> dict[str, str]:

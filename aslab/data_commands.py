@@ -71,8 +71,9 @@ selqa = _builder(
 
 
 def _mine(questions, sentences, model, to: Path, protocol, limit, judge, depth, **rule) -> list:
-    rule = mining.Rule(**rule, depth=depth or (JUDGED if judge else mining.USUAL.depth))
-    record = mining.mine(questions, sentences, model, to, rule, protocol, limit, judge)
+    if depth is None:
+        depth = JUDGED if judge else mining.USUAL.depth
+    record = mining.mine(questions, sentences, model, to, mining.Rule(**rule, depth=depth), protocol, limit, judge)
     return [mining.summary(record, to), "", to]
 
 
@@ -82,7 +83,7 @@ def margin(text: str) -> float | None:
 
 SENTENCES = ".txt with a sentence a line; .tsv, .jsonl, .parquet with a column sentence or text; a folder of documents"
 ENCODER = "a run of notebooks/embed.ipynb, a model of sentence-transformers, a backbone (mean of its last layer)"
-JUDGED = 50
+JUDGED = 50  # sentences of a question that a judge scores, by default
 JUDGE = "a cross-encoder, or any other ranker, that scores the best sentences again; the margin goes by its scores"
 DEPTH = f"best sentences to look at, without the question's own candidates; default: {mining.USUAL.depth}, {JUDGED} with --judge"
 MARGIN = "a negative must score lower than each right candidate by this share of its score; none: no margin"

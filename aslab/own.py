@@ -83,7 +83,7 @@ def chain(config: dict) -> Chain:
             raise ValueError(f"{name} is missing\n{USAGE}")
     corpus = ",".join(_existing("corpus", part) for part in sources.parts_of(option["corpus"]))
     questions = _existing("questions", option["questions"])
-    _require_replaceable(to := remote.path_of(str(option["to"] or DEFAULTS["to"])))
+    _require_replaceable(to := remote.expanded(str(option["to"] or DEFAULTS["to"])))
     shared = {"budget": option["budget"]} | ({"model": str(option["model"])} if option["model"] else {}) | more
     pretraining = _job("pretrain", PRETRAINED, shared | {"objective": option["objective"], "corpus": corpus, "seed": 0})
     if not re.fullmatch(r" *\d+ *(, *\d+ *)*", str(option["seeds"])):

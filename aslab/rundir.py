@@ -96,6 +96,6 @@ def read_table(folder: str | Path, name: str = "scores.parquet", ids=("question_
     path = Path(folder) / name
     sums = read_record(folder)["tables_sha256"]
     if name not in sums:
-        expected = "expected a run that makes one, as finetune makes scores.parquet"
+        expected = "expected a run that makes one, as finetune makes scores.parquet; repeat the command of an older run of rank"
         raise ValueError(f"{path.parent.name} has no {name}: {expected}")
     return files.frame(disk.check(path, sums[name]), ids, numbers)

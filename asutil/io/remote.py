@@ -15,9 +15,12 @@ def is_url(name) -> bool:
 
 
 def path_of(name: str | Path) -> Path:
-    """The path of a name that may begin with ~ or ~user, unchanged where there is no such user; of a URL, that of its copy."""
-    if is_url(name):
-        return copied(str(name))
+    """The path to read for a name: the copy of a URL, else the name with its ~ expanded."""
+    return copied(str(name)) if is_url(name) else expanded(name)
+
+
+def expanded(name: str | Path) -> Path:
+    """The path of a name that may begin with ~ or ~user; unchanged where there is no such user."""
     try:
         return Path(name).expanduser()
     except RuntimeError:
@@ -25,12 +28,12 @@ def path_of(name: str | Path) -> Path:
 
 
 def copied(url: str) -> Path:
-    """The copy of a file, or of a folder with all that is below it; what has not changed since the last call is not copied again.
+    """Copy a file, or a folder with all files below it, into the user's cache; an unchanged one is not copied again.
 
-    Copies stay in the cache folder of the user. Where the URL cannot be read, the last one is, with a warning: compute nodes often have
-    no network.
-    Raises: ValueError for a file system that is not known or whose package is missing; FileNotFoundError for what cannot be read and was
-        never copied; OSError for a copy that breaks off, of which nothing is left.
+    If the URL cannot be read, the last copy is used, with a warning: compute nodes often have no network.
+    Returns: the path of the copy.
+    Raises: ValueError for an unknown file system or a missing package; FileNotFoundError if the URL cannot be read and was never copied;
+        OSError if copying fails, after removing the partial copy.
     """
     import platformdirs
     from fsspec.callbacks import TqdmCallback

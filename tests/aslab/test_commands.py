@@ -80,6 +80,10 @@ def test_an_old_name_of_a_module_is_the_command(module, monkeypatch, capsys):
         (["publish", "asbret"], "asutil publish: .*did you mean 'asbert'"),
         (["trec"], r"asutil trec: Missing argument 'RUN'"),
         (["slots", "a", "--init", "0.02,wide"], r"asutil slots: Invalid value for '--init': .*'wide'"),
+        (
+            ["mine", "wikiqa", "none.txt", "--model", "bm25", "--to", "new", "--depth", "0"],
+            "asutil mine: depth: at least 5 expected, got 0",
+        ),
         (["mine", "wikiqa", "none.txt", "--model", "bm25", "--to", "."], r"asutil mine: \. exists: expected a new folder"),
     ],
 )

@@ -265,7 +265,7 @@ def test_a_run_of_rank_is_not_compared_on_a_data_set_that_it_did_not_rank(tmp_pa
         compare.read([str(run)], dataset="selqa")
 
 
-def ranked(folder, right="c1"):
+def ranked(folder, right="c1", data="same"):
     """A finished run of rank: candidate c1 of q0, q1, q2 is first, second, fourth for BM25, and first, first, second for a model."""
     scores = [
         (ranker, f"q{n}", f"c{c}", int(f"c{c}" == right), 1 - c if c > 1 else 0.5 - rank)
@@ -274,11 +274,11 @@ def ranked(folder, right="c1"):
         for c in range(1, 9)
     ]
     table = pd.DataFrame(scores, columns=["ranker", "question_id", "candidate_id", "label", "score"])
-    record = {"notebook": "rank", "settings": {"dataset": "wikiqa", "models": "bm25,own:model"}}
+    record = {"notebook": "rank", "settings": {"dataset": "wikiqa", "models": "bm25,own:model"}, "inputs": {"dataset": data}}
     return finished(folder, record, scores_of_rankers=table)
 
 
-def test_runs_of_rank_have_a_line_for_each_ranker(tmp_path, monkeypatch, capsys):
+def test_runs_of_rank_have_a_line_for_each_ranker(tmp_path, capsys):
     """Against MAP and nDCG by hand; long names have a letter and a line that explains it."""
     folders = [ranked(tmp_path / f"rank-wikiqa-laptop-bm25-and-one-more-{n:012d}") for n in range(2)]
     shown = called(capsys, folders[0])
@@ -286,12 +286,14 @@ def test_runs_of_rank_have_a_line_for_each_ranker(tmp_path, monkeypatch, capsys)
     assert "A:bm25" in shown and "A:own:model" in shown and max(map(len, shown.splitlines())) < 120
     both = called(capsys, *folders)
     assert "B:bm25" in both and f"B = {folders[1].name}" in both
+    with pytest.raises(SystemExit):
+        called(capsys, folders[0], ranked(tmp_path / "rank-b-000000000000", data="other"))
+    assert "runs on the same data expected, got" in capsys.readouterr().err
     values = compare.read([str(folders[0])], metric="nDCG@10")
-    expected = [1, 1 / np.log2(3), 1 / np.log2(5)]
-    assert values[f"{folders[0].name}:bm25"]["nDCG@10"].tolist() == pytest.approx(expected)
+    assert values[f"{folders[0].name}:bm25"]["nDCG@10"].tolist() == pytest.approx([1, 1 / np.log2(3), 1 / np.log2(5)])
 
 
-def test_a_run_of_rank_is_measured_by_qrels_and_refused_beside_other_labels(tmp_path, capsys):
+def test_a_run_of_rank_is_measured_by_qrels_and_refused_with_other_labels(tmp_path):
     """By the qrels only the last candidate is right."""
     run = ranked(tmp_path / "rank-a-000000000000")
     (tmp_path / "qrels").write_text("".join(f"q{n} 0 c8 1\n" for n in range(3)))

@@ -105,7 +105,7 @@ def test_refused_before_anything_runs(config, changed, message):
 @pytest.mark.parametrize(("to", "expected"), [(5, "5"), (None, own.DEFAULTS["to"]), ("", own.DEFAULTS["to"])])
 def test_a_place_that_is_a_number_or_left_empty(config, monkeypatch, tmp_path, to, expected):
     monkeypatch.chdir(tmp_path)
-    assert own.chain(config | {"to": to}).to == own.remote.path_of(expected)
+    assert own.chain(config | {"to": to}).to == own.remote.expanded(expected)
 
 
 def test_inputs_are_read_before_anything_runs(config, tmp_path):
