@@ -98,10 +98,12 @@ def read_with_quotes(lines) -> tuple[int, int]:
 
 @register("readouts", of_paper=True)
 def readout_table(data: dict, runs) -> str:
-    """A table a data set: a line a row and budget, a column a scoring function. Untrained rows stand where they ran."""
+    """A table a data set that claims are about: a line a row and budget, a column a scoring function.
+
+    Untrained rows stand where they ran.
+    """
     tables = []
-    printed = dict.fromkeys(name for own in data["tables"].values() for name in own["datasets"])
-    for dataset in (name for name in printed if name not in papers.SPLITS):
+    for dataset in dict.fromkeys(claim["dataset"] for claim in data["claims"]):
         body = [line for name in data["rows"] for line in readout_lines(data, runs, name, dataset)]
         heads = ["Row", *READOUTS.values(), "Seeds", "Budget"]
         tables.append(table(f"{NAMES[dataset]}, test questions. {READOUT_LEGEND}", heads, body))
