@@ -6,9 +6,12 @@ from collections import Counter
 
 MARK = r'<path d="([^"]*)" clip-path="([^"]*)" style="([^"]*)"/>'
 MARKS = re.compile(rf"(?:\s*{MARK}){{8,}}")  # so many in a row are worth a definition
-PATH = re.compile(r'\bd="[^"]*"')
+PLACES = re.compile(r'\b[dxy]="[^"]*"')
 LONG = re.compile(r"-?\d+\.\d{5,}")
-FONTS = re.compile(r"font-family: '[^;\"]*")
+FONTS = re.compile(r"font-family: '[^;\"]*(?:; )?")
+TICKS = re.compile(r'(<use [^>]*) style="stroke: [^;"]*; stroke-width: [^;"]*"')  # the style of their shape
+UPRIGHT = re.compile(r' transform="rotate\(-0 [^"]*"')
+FONT = "'DejaVu Sans', Verdana, sans-serif"
 COORDINATE = re.compile(r"-?\d+(?:\.\d+)?")
 PAGE_COLOURS = {  # matplotlib's -> the page's; seaborn's legends are #333333
     "#000000": "currentColor",
@@ -25,30 +28,35 @@ def in_page_colours(svg: str) -> str:
 
 
 def compact(svg: str) -> str:
-    """A drawing in a third of its bytes: four digits of a point are enough, marks of one look share a definition."""
+    """A drawing in a third of its bytes: one font, four digits of a point, and one definition of the marks of one shape."""
     numbers = itertools.count()
-    svg = re.sub(r"\s*\n\s*", "\n", FONTS.sub("font-family: 'DejaVu Sans', Verdana, sans-serif", svg))
-    svg = PATH.sub(lambda found: LONG.sub(lambda number: f"{float(number[0]):.4f}", found[0]), svg)
+    svg = re.sub(r"\s*\n\s*", "\n", TICKS.sub(r"\1", UPRIGHT.sub("", FONTS.sub("", svg))))
+    svg = svg.replace("<svg ", f'<svg font-family="{FONT}" ', 1)
+    svg = PLACES.sub(lambda found: LONG.sub(lambda number: f"{float(number[0]):.4f}", found[0]), svg)
     return MARKS.sub(lambda found: _defined(re.findall(MARK, found[0]), numbers), svg)
 
 
-def _defined(paths: list[tuple[str, str, str]], numbers) -> str:
-    """Marks as `<use>` of their shapes; what has a shape of its own keeps its path."""
-    clip = paths[0][1]
-    shapes = [(_from_origin(path), style) for path, _, style in paths]
-    repeated = [shape for shape, count in Counter(shapes).items() if count > 1]
-    names = {shape: f"{clip.removeprefix('url(#').removesuffix(')')}-{next(numbers)}" for shape in repeated}
-    common = Counter(style for _, style in shapes).most_common(1)[0][0]
-    own = lambda style: "" if style == common else f' style="{style}"'
-    made = "".join(f'<path id="{name}" d="{path}"{own(style)}/>' for (path, style), name in names.items())
+def _defined(marks: list[tuple[str, str, str]], numbers) -> str:
+    """Marks in a group with the style that most of them have; one that comes again, in shape and style, is drawn by `<use>`."""
+    paths, clips, styles = zip(*marks)
+    declared = [style.split("; ") for style in styles]
+    everywhere = set.intersection(*({part.split(":")[0] for part in parts} for parts in declared))
+    usual = Counter(styles).most_common(1)[0][0].split("; ")
+    shared = [part for part in usual if part.split(":")[0] in everywhere]  # a mark cannot undo what others have alone
+    own = ["; ".join(part for part in parts if part not in shared) for parts in declared]
+    attributes = [f' style="{style}"' if style else "" for style in own]
+    looks = list(zip(map(_from_origin, paths), attributes))
+    prefix = clips[0].removeprefix("url(#").removesuffix(")")
+    names = {look: f"{prefix}-{next(numbers)}" for look, count in Counter(looks).items() if count > 1}
+    made = "".join(f'<path id="{name}" d="{shape}"{style}/>' for (shape, style), name in names.items())
     made = f"<defs>{made}</defs>" if made else ""
-    for (path, _, style), shape in zip(paths, shapes):
+    for path, look in zip(paths, looks):
         x, y = COORDINATE.findall(path)[:2]
-        if shape in names:
-            made += f'<use xlink:href="#{names[shape]}" x="{x}" y="{y}"/>'
+        if look in names:
+            made += f'<use xlink:href="#{names[look]}" x="{x}" y="{y}"/>'
         else:
-            made += f'<path d="{" ".join(path.split())}"{own(style)}/>'
-    return f'<g class="as2-marks" clip-path="{clip}" style="{common}">{made}</g>'
+            made += f'<path d="{" ".join(path.split())}"{look[1]}/>'
+    return f'<g class="as2-marks" clip-path="{clips[0]}" style="{"; ".join(shared)}">{made}</g>'
 
 
 def _from_origin(path: str) -> str:

@@ -47,9 +47,11 @@ def panel(paths: list[Tag]) -> Panel:
     for path in paths:
         if not any(path is line for line in grid):
             drawn = axes.find("path", id=path["xlink:href"][1:]) if path.name == "use" else path
-            style = next(tag["style"] for tag in (drawn, *drawn.parents) if tag.get("style"))
+            style = {}
+            for tag in reversed((drawn, path, *path.find_parents("g"))):
+                style |= style_of(tag.get("style", ""))
             places = corners(drawn) + ([float(path["x"]), float(path["y"])] if path.name == "use" else 0)
-            shapes.append(Shape(style_of(style), mark_of(drawn), np.column_stack([scales[way](places[:, way]) for way in (0, 1)])))
+            shapes.append(Shape(style, mark_of(drawn), np.column_stack([scales[way](places[:, way]) for way in (0, 1)])))
     return Panel(words, shapes)
 
 
