@@ -10,7 +10,6 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from ..draws import text_hash
 from ..io import disk
@@ -93,26 +92,24 @@ def _grouped(split: str, table: pa.Table, path) -> Split:
 
 def _warn_of_candidates(questions: Split, path) -> None:
     """Say how many candidates of a question are blank, are repeated, or have both labels, with the rows of the first."""
-    numbers = np.repeat(np.arange(len(questions)), questions.stops - questions.starts)
-    answers = pc.dictionary_encode(questions.table["answer"].combine_chunks())
-    texts = pa.array([same_text(text) for text in answers.dictionary.to_pylist()], pa.string())
-    table = questions.table.select(["label", "row"]).append_column("question", pa.array(numbers))
-    table = table.append_column("text", texts.take(answers.indices))
-    blank = tables.is_blank(questions.table["answer"])
-    if count := pc.sum(blank).as_py():
-        first = pc.min(table["row"].filter(blank)).as_py()
-        alone = len(questions) - len(pc.unique(table["question"].filter(pc.invert(blank))))
+    texts = (text for chunk in questions.table["answer"].chunks for text in chunk.to_pylist())
+    rows = questions.table.select(["label", "row"]).to_pandas()
+    rows["question"] = np.repeat(np.arange(len(questions)), questions.stops - questions.starts)
+    rows["text"] = np.fromiter((text_hash(same_text(text)) for text in texts), np.int64, len(rows))
+    blank = tables.is_blank(questions.table["answer"]).to_numpy()
+    if count := blank.sum():
+        alone = len(questions) - rows["question"][~blank].nunique()
         lost = f"; {alone} questions have no other and are left out, too" * bool(alone)
+        first = rows["row"][blank].min()
         log.warning("%s: %d candidates are blank and are left out, the first in row %d%s", path, count, first, lost)
-    table = table.filter(pc.invert(blank))
-    each = table.group_by(["question", "text"]).aggregate(
-        [("label", "min"), ("label", "max"), ("row", "min"), ("row", "max")]
+    rows = rows[~blank].sort_values("row")
+    each = rows.groupby(["question", "text"], sort=False).agg(
+        lowest=("label", "min"), highest=("label", "max"), first=("row", "min"), last=("row", "max")
     )
-    both = each.filter(pc.less(each["label_min"], each["label_max"])).sort_by("row_min")
+    both = each[each["lowest"] < each["highest"]]
     if len(both):
-        first, last = both["row_min"][0], both["row_max"][0]
-        log.warning("%s: %d candidates have both labels, the first in the rows %s to %s", path, len(both), first, last)
-    rows = table.sort_by("row").to_pandas()
+        first, last = both.sort_values("first").iloc[0][["first", "last"]]
+        log.warning("%s: %d candidates have both labels, the first in the rows %d to %d", path, len(both), first, last)
     repeats = rows[rows.duplicated(["question", "text", "label"])]
     if len(repeats):
         log.warning(

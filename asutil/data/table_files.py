@@ -5,6 +5,7 @@ Blank lines are skipped. A row is counted as an editor or a spreadsheet counts i
 
 import csv
 import gzip
+import itertools
 import json
 import logging
 import zlib
@@ -18,6 +19,7 @@ from ..io import files, hub
 
 SUFFIXES = (".tsv", ".tsv.gz", ".csv", ".csv.gz", ".jsonl", ".jsonl.gz", ".json", ".parquet")
 SPREADSHEETS = (".xlsx", ".xls", ".ods")
+BATCH = 1 << 13  # objects that are held in memory as such
 LONGEST_FIELD = 2**31 - 1  # the csv module refuses fields beyond 131,072 characters unless it is told
 log = logging.getLogger(__name__)
 
@@ -185,8 +187,19 @@ def _columns(path: Path, records: list[list[str]]) -> tuple[pa.Table, np.ndarray
 
 def _objects(path: Path, numbered: Iterable[tuple[int, object]]) -> tuple[pa.Table, np.ndarray]:
     """The columns of (row, object or its JSON text). Raises: ValueError naming the row of what is no object with text."""
-    columns = {}
-    rows = []
+    records, rows, tables = _records_of(path, numbered), [], []
+    while part := list(itertools.islice(records, BATCH)):
+        rows += [row for row, _ in part]
+        names = dict.fromkeys(name for _, record in part for name in record)
+        columns = {name: pa.array([record.get(name) for _, record in part], pa.string()) for name in names}
+        tables.append(pa.table(columns))
+    if not tables:
+        return pa.table({}), np.array(rows, np.int64)
+    return pa.concat_tables(tables, promote_options="default"), np.array(rows, np.int64)
+
+
+def _records_of(path: Path, numbered: Iterable[tuple[int, object]]) -> Iterator[tuple[int, dict]]:
+    """Rows with their objects, of which every value is text or None."""
     for row, record in numbered:
         try:
             record = json.loads(record) if path.suffix.lower() != ".json" else record
@@ -202,12 +215,4 @@ def _objects(path: Path, numbered: Iterable[tuple[int, object]]) -> tuple[pa.Tab
             "".join(filter(None, record.values())).encode()  # JSON can spell half a character
         except (ValueError, RecursionError) as error:
             raise ValueError(f"{path}, row {row}: expected a JSON object with text, {error}") from None
-        for name, value in record.items():
-            column = columns.setdefault(name, [])
-            column.extend([None] * (len(rows) - len(column)))
-            column.append(value)
-        rows.append(row)
-    for column in columns.values():
-        column.extend([None] * (len(rows) - len(column)))
-    table = pa.table({name: pa.array(column, pa.string()) for name, column in columns.items()})
-    return table, np.array(rows, np.int64)
+        yield row, record

@@ -240,6 +240,21 @@ def test_blank_lines_are_skipped_and_rows_keep_their_numbers(tmp_path, suffix):
     assert tables.read_table(path)["row"].to_pylist()[-1] == len(lines) + 2
 
 
+@pytest.mark.parametrize("batch", [1, 2, 3, 100])
+def test_objects_need_not_have_the_same_names_however_many_are_read_at_a_time(tmp_path, monkeypatch, batch):
+    records = [
+        {"question": f"{n % 4}", "answer": "" if n == 6 else f"a{n // 8}", "label": n % 2} | ({"note": n} if n > 3 else {})
+        for n in range(8)
+    ]
+    (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, records)))
+    monkeypatch.setattr(table_files, "BATCH", batch)
+    content, rows = table_files.read(tmp_path / "a.jsonl")
+    texts = [{name: str(value) for name, value in one.items()} for one in records]
+    assert content.to_pylist() == [{"note": None} | one for one in texts] and list(rows) == list(range(1, 9))
+    whole = tables.read_table(tmp_path / "a.jsonl")
+    assert whole["label"].to_pylist() == [0, 1] * 4 and whole.column_names == ["question", "answer", "label", "row"]
+
+
 def test_labels_and_column_names_in_any_spelling(tmp_path):
     right, wrong = ["1", " 1 ", "1.0", "TRUE", "True", "yes", "Yes"], ["0", "0.0", "FALSE", "no", " NO ", "false", "False"]
     rows = [(f"q{n}", f"{label}{n}", label) for n, pair in enumerate(zip(right, wrong)) for label in pair]
