@@ -55,6 +55,7 @@ LIGHT = (
     "import aslab.runs, aslab.records, aslab.plan, aslab.compare, aslab.blind, aslab.export, aslab.publish, aslab.vector_commands",
     "from asutil.data import answers, baselines; split = answers.load_answers(sys.argv[1])['test']",
     "baselines.baseline_scores(split, 'bm25'); answers.fingerprint_of_answers('pydocs')",
+    "asutil.load_ranker('bm25').rank('a question', ['an answer', 'another'])",
     "from asutil.pydocs import documents; documents.fingerprint_of_docstrings()",
     "assert len(list(documents.read_docstrings(('torch', 'transformers'), limit=20))) == 20",
     "from aslab import hours; from aslab.analysis import costs; costs.by_notebook('asbert')",

@@ -103,12 +103,10 @@ def _warn_of_candidates(questions: Split, path) -> None:
         first = rows["row"][blank].min()
         log.warning("%s: %d candidates are blank and are left out, the first in row %d%s", path, count, first, lost)
     rows = rows[~blank].sort_values("row")
-    each = rows.groupby(["question", "text"], sort=False).agg(
-        lowest=("label", "min"), highest=("label", "max"), first=("row", "min"), last=("row", "max")
-    )
-    both = each[each["lowest"] < each["highest"]]
+    each = rows.groupby(["question", "text"], sort=False).agg({"label": ["min", "max"], "row": ["min", "max"]})
+    both = each[each["label", "min"] < each["label", "max"]]
     if len(both):
-        first, last = both.sort_values("first").iloc[0][["first", "last"]]
+        first, last = both.sort_values(("row", "min"))["row"].iloc[0]
         log.warning("%s: %d candidates have both labels, the first in the rows %d to %d", path, len(both), first, last)
     repeats = rows[rows.duplicated(["question", "text", "label"])]
     if len(repeats):

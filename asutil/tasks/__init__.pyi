@@ -2,6 +2,9 @@ from . import (
     asked as asked,
 )
 from . import (
+    base as base,
+)
+from . import (
     cross_encoder as cross_encoder,
 )
 from . import (

@@ -10,12 +10,12 @@ import torch
 from ..io import checkpoints, disk, model_folders, sentence_transformer
 from ..models import classifiers, loading
 from ..models.pair import PairEncoder
-from . import rank
+from . import base
 
 BATCH = 32  # pairs of similar length that the model reads together
 
 
-class CrossEncoder(rank.BaseRanker):
+class CrossEncoder(base.BaseRanker):
     """Scores of candidates by a model of sentence-transformers as it is, in float32: its inputs, its modules, its longest input.
 
     s(q, c) = z_0 of a model with one logit, z_1 - z_0 of a model with two; class 1 is "answers the question", or class 0
@@ -37,7 +37,7 @@ class CrossEncoder(rank.BaseRanker):
         return self.model.max_seq_length
 
     def _window(self, questions: list, bar) -> pd.DataFrame:
-        pairs = rank.pairs_of(questions)
+        pairs = base.pairs_of(questions)
         lengths = [len(question.text) + len(candidate.text) for question, candidate in pairs]
         by_length = np.argsort(lengths, kind="stable")[::-1]
         scores = np.empty(len(pairs), np.float32)
@@ -45,7 +45,7 @@ class CrossEncoder(rank.BaseRanker):
             numbers = by_length[start : start + BATCH]
             scores[numbers] = self.scores_of([(pairs[n][0].text, pairs[n][1].text) for n in numbers])
             bar.update(len(numbers))
-        return rank.rows_of(pairs).assign(score=scores)
+        return base.rows_of(pairs).assign(score=scores)
 
     def scores_of(self, pairs: list[tuple[str, str]]) -> np.ndarray:
         """The scores of a batch of (question, candidate). Shapes: B pairs -> (B,) float32"""

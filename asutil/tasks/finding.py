@@ -235,8 +235,7 @@ def _cosines(model: EvidenceFinder, contexts: Contexts, micro_tokens: int) -> np
         question_of += [len(texts)] * (1 + len(pieces))
         texts += [read.ids[read.pieces == 0], *(read.ids[(read.pieces == piece) & (piece > 0)] for piece in pieces)]
     vectors = normalize(_means(model, texts, contexts.tokenizer, micro_tokens), dim=-1)
-    cosines = (vectors * vectors[question_of]).sum(-1).cpu().numpy()
-    return np.delete(cosines, questions)
+    return np.delete((vectors * vectors[question_of]).sum(-1).cpu().numpy(), questions)
 
 
 def _means(model: EvidenceFinder, texts: list[np.ndarray], tokenizer, micro_tokens: int) -> torch.Tensor:

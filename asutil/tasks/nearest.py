@@ -10,7 +10,7 @@ import torch
 from .. import losses
 from ..io.spelling import require_one_of
 from ..metrics import rankings
-from . import rank
+from . import base
 from .embedding import encoded
 
 SIMILARITIES = ("distance", "cosine", "dot")  # readouts of two vectors, whatever made them
@@ -49,7 +49,7 @@ def similarity(questions: np.ndarray, candidates: np.ndarray, by: str) -> np.nda
     raise ValueError(f"rank_by: one of {', '.join(RANK_BY)} expected, got {by!r}")
 
 
-class Nearest(rank.BaseRanker):
+class Nearest(base.BaseRanker):
     """Scores of candidates from their vectors and the question's, in float32, by every readout of the encoder.
 
     distance, cosine, dot, and manhattan where it ranks: `similarity`
@@ -72,7 +72,7 @@ class Nearest(rank.BaseRanker):
             raise ValueError("rank_by: only a siamese network gives a probability; take distance, cosine or dot")
 
     def _window(self, questions: list, bar) -> pd.DataFrame:
-        pairs = rank.pairs_of(questions)
+        pairs = base.pairs_of(questions)
         asymmetric = getattr(self.encoder, "asymmetric", False)
         row_of = {}  # text -> its row among the vectors
         question_row_of = {} if asymmetric else row_of
@@ -82,7 +82,7 @@ class Nearest(rank.BaseRanker):
         questions = encoded(self.encoder, list(question_row_of), "query") if asymmetric else vectors
         bar.update(len(pairs))
         scores = self.readouts(questions[u], vectors[v])
-        return rank.rows_of(pairs).assign(score=scores[self.by], **scores)
+        return base.rows_of(pairs).assign(score=scores[self.by], **scores)
 
     @torch.no_grad()
     def readouts(self, questions: np.ndarray, candidates: np.ndarray) -> dict[str, np.ndarray]:

@@ -94,7 +94,7 @@ class Neighbours:
 
 
 class Judged:
-    """The best sentences of one ranking, scored again by a ranker that reads question and sentence together (`rank.BaseRanker`)."""
+    """The best sentences of one ranking, scored again by a ranker that reads question and sentence together (`base.BaseRanker`)."""
 
     def __init__(self, first, judge):
         self._first, self._judge = first, judge

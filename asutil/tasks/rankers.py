@@ -8,15 +8,12 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import torch
 from tqdm.auto import tqdm
 
-from .. import heads, io, models, tasks
+from .. import io, metrics, models, tasks
 from ..data import baselines
 from ..io import disk, hub, spelling
-from ..metrics.calibration import Calibration
-from ..models import scoring
-from . import rank
+from . import base
 
 CROSS_ENCODERS = ("ForSequenceClassification", "ForCausalLM")  # how the names of models end that read a pair of texts
 WORDS = ("bm25", "random")  # what ranks without a model, here or in `mine`
@@ -24,7 +21,7 @@ EMBEDS = "a run of notebooks/embed.ipynb, a model of sentence-transformers, or a
 log = logging.getLogger(__name__)
 
 
-class Bm25(rank.BaseRanker):
+class Bm25(base.BaseRanker):
     """BM25 (k1 1.5, b .75) of lower-cased words; document frequencies are counted over all candidates to score."""
 
     def _windows(self, questions: Iterable) -> list[list]:
@@ -32,12 +29,12 @@ class Bm25(rank.BaseRanker):
         return [every] if every else []
 
     def _window(self, questions: list, bar) -> pd.DataFrame:
-        pairs = rank.pairs_of(questions)
+        pairs = base.pairs_of(questions)
         texts = [candidate.text for _, candidate in pairs]
         sizes = [len(question.candidates) for question in questions]
         scores = baselines.bm25([question.text for question in questions], texts, sizes)
         bar.update(len(pairs))
-        return rank.rows_of(pairs).assign(score=scores.astype(np.float32))
+        return base.rows_of(pairs).assign(score=scores.astype(np.float32))
 
     def _identity(self) -> str:
         return "bm25"
@@ -47,14 +44,14 @@ class Bm25(rank.BaseRanker):
         return [scores for question in asked for scores in super(Bm25, self)._scores_alone([question])]
 
 
-class Fusion(rank.BaseRanker):
+class Fusion(base.BaseRanker):
     """Reciprocal rank fusion of rankers: no score is compared with another ranker's, only the ranks are.
 
     s(q, c) = sum over rankers of 1 / (60 + rank(q, c)), ranks from 1 on; equal scores have their mean rank
     Cormack, Clarke and Buettcher, 2009: Reciprocal rank fusion outperforms Condorcet and individual rank learning methods.
     """
 
-    def __init__(self, rankers: list[rank.BaseRanker]):
+    def __init__(self, rankers: list[base.BaseRanker]):
         self.rankers = rankers
         self.reads_contexts = any(ranker.reads_contexts for ranker in rankers)
         self.by_words = [ranker for ranker in rankers if isinstance(ranker, Bm25)]
@@ -71,9 +68,8 @@ class Fusion(rank.BaseRanker):
         numbers = np.repeat(np.arange(len(questions)), [len(question.candidates) for question in questions])
         ranks = [table["score"].groupby(numbers).rank(ascending=False) for table in tables]
         bar.update(len(numbers))
-        return rank.rows_of(rank.pairs_of(questions)).assign(
-            score=sum(1 / (60 + each) for each in ranks).astype(np.float32)
-        )
+        fused = sum(1 / (60 + each) for each in ranks).astype(np.float32)
+        return base.rows_of(base.pairs_of(questions)).assign(score=fused)
 
     def _identity(self) -> str:
         return "+".join(ranker._identity() for ranker in self.rankers)
@@ -83,7 +79,7 @@ class Fusion(rank.BaseRanker):
         return [scores for part in parts for scores in super(Fusion, self)._scores_alone(part)]
 
 
-def load_ranker(name: str | Path, device: str | None = None, prompts: dict[str, str] | None = None) -> rank.BaseRanker:
+def load_ranker(name: str | Path, device: str | None = None, prompts: dict[str, str] | None = None) -> base.BaseRanker:
     """A model, ready to rank.
 
     `model.rank(question, candidates, contexts=None, calibrated=False)` gives [(candidate number, score)], best first;
@@ -114,12 +110,12 @@ def _require_prompts_read(name, encoder, prompts) -> None:
         raise ValueError(f"{name}: only an encoder of sentence-transformers takes prompts")
 
 
-def _loaded(name, device, prompts) -> rank.BaseRanker:
+def _loaded(name, device, prompts) -> base.BaseRanker:
     if name == "bm25":
         return Bm25()
     if len(parts := hub.joined(name, lambda one: Path(io.checkpoints.source(one)).exists())) > 1:
         return Fusion([load_ranker(part, device) for part in parts])
-    path, device = _path(name), device or scoring.device()
+    path, device = _path(name), device or models.scoring.device()
     if models.settings.saved(path, models.embedder.Embedding):
         saved = io.checkpoints.saved_model(path)
         return tasks.nearest.Nearest(models.embedder.load(name, device), saved and saved.rank_by)
@@ -137,8 +133,8 @@ def _loaded(name, device, prompts) -> rank.BaseRanker:
 def _path(name: str | Path) -> str:
     """The path of `checkpoints.source`. Raises: ValueError for a misspelt name."""
     text, known = str(name), ("bm25", *hub.EMBEDDED)
-    advice = "" if "/" in text or text in known or Path(text).exists() else spelling.nearest(text.lower(), known, 0.7)
-    if advice:
+    plain = "/" not in text and text not in known and not Path(text).exists()
+    if advice := plain and spelling.nearest(text.lower(), known, 0.7):
         raise ValueError(f"{spelling.printable(text)}: no such ranker, folder or run{advice}")
     return io.checkpoints.source(name)
 
@@ -198,8 +194,10 @@ def _encoder(name, prompts):
     return models.embedder.untrained(name)
 
 
-def _fine_tuned(name: str | Path, folder: Path, device: str) -> rank.BaseRanker:
+def _fine_tuned(name: str | Path, folder: Path, device: str) -> base.BaseRanker:
     """The ranker of a model that was saved here, in a finished run or a folder; of an encoder alone, the mean of its tokens."""
+    from .. import heads  # it loads torch, which BM25 does not need
+
     model, saved = models.loading.load(name), io.checkpoints.saved_model(folder)
     head = model.HEADS[0]
     fine_tune = f"fine-tune it first (notebooks/finetune.ipynb -p model {name})"
@@ -217,9 +215,9 @@ def _fine_tuned(name: str | Path, folder: Path, device: str) -> rank.BaseRanker:
         raise ValueError(f"{name} learnt its pre-training task, not to rank: {fine_tune}")
     if head in ("ie_1", "ae_1", *heads.POOLED):
         raise ValueError(f"{name} gives one label for a claim and all its evidence: it ranks nothing")
-    ranker = rank.Ranker(model.to(device).eval(), saved and saved.max_tokens)
+    ranker = tasks.rank.Ranker(model.to(device).eval(), saved and saved.max_tokens)
     if saved and saved.calibration:
-        ranker.calibration = Calibration(**saved.calibration)
+        ranker.calibration = metrics.calibration.Calibration(**saved.calibration)
     return ranker
 
 
@@ -264,10 +262,10 @@ def _score(name: str | Path, splits: Mapping[str, Iterable], folder: Path) -> No
     shutil.rmtree(folder / "windows", ignore_errors=True)
 
 
-def _modules(ranker: rank.BaseRanker) -> list[torch.nn.Module]:
+def _modules(ranker: base.BaseRanker) -> list:
     """The networks of a ranker; none of BM25."""
     if isinstance(ranker, Fusion):
         return [module for part in ranker.rankers for module in _modules(part)]
     encoder = getattr(ranker, "encoder", None)
     parts = getattr(ranker, "model", None), encoder, getattr(encoder, "model", None)
-    return [part for part in parts if isinstance(part, torch.nn.Module)]
+    return [part for part in parts if hasattr(part, "parameters")]

@@ -26,8 +26,7 @@ WINDOW = 1 << 12  # claims that are ordered by length together: memory is bounde
 
 def inputs_of(model: JointEncoder, claims: Sequence[Claim]) -> Slots:
     """Claims as the model reads them."""
-    kind = Pairs if model.HEADS[0] in POOLED else Slots
-    return kind(model.tokenizer, claims, model.joint.k)
+    return (Pairs if model.HEADS[0] in POOLED else Slots)(model.tokenizer, claims, model.joint.k)
 
 
 # ------------------------------------------------------------------ verdicts

@@ -56,8 +56,7 @@ NO_MOVES = "Where ranks moved: not run, there is no data set on which both rows 
 @register("rank-moves", empty=NO_MOVES, of_paper=True)
 def rank_moves(data: dict, runs, before: str, after: str) -> str:
     """The rank of the first right candidate by two rows, a figure a data set."""
-    moves = examples.moves_of_rows(data, runs, before, after)
-    return "".join(drawn(figure, words) for _, words, figure in moves)
+    return "".join(drawn(figure, words) for _, words, figure in examples.moves_of_rows(data, runs, before, after))
 
 
 def interval_figure(name: str, plot, empty: str, of_paper: bool = False) -> None:

@@ -103,7 +103,7 @@ def test_a_class_has_its_fields_with_their_comments_and_its_methods(api):
     page = section_of(api, "asutil.data.candidates")
     entry = next(one for one in page.select(".as2-api") if one.pre.text.startswith("Candidate("))
     assert "before: str | None" in entry.pre.text and "the sentence before it in its document" in entry.dl.text
-    ranker = section_of(api, "asutil.tasks.rank").find(id="asutil.tasks.rank.BaseRanker.rank")
+    ranker = section_of(api, "asutil.tasks.base").find(id="asutil.tasks.base.BaseRanker.rank")
     assert ranker.pre.text.startswith("rank(\n    question: str | list[str],\n") and "self" not in ranker.pre.text
 
 

@@ -20,7 +20,7 @@ from asutil.inputs import groups
 from asutil.io import disk
 from asutil.models import joint as joint_models
 from asutil.models import loading, pair
-from asutil.tasks import rank, rankers
+from asutil.tasks import base, rank, rankers
 
 from ..conftest import WORDS
 from ..tasks.test_rank import questions as some_questions
@@ -236,7 +236,7 @@ def ranker(request, tokenizer, bert_tokenizer):
 
 @pytest.fixture(autouse=True)
 def small_windows(monkeypatch):
-    monkeypatch.setattr(rank, "WINDOW", 8)
+    monkeypatch.setattr(base, "WINDOW", 8)
     monkeypatch.setattr(rank, "TOKENS_ON_CPU", 150)
 
 

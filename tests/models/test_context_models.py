@@ -12,7 +12,7 @@ from asutil import inputs
 from asutil.data.answers import Candidate, Question
 from asutil.models import electra, loading, settings
 from asutil.models import pair as pair_models
-from asutil.tasks import rank, rankers
+from asutil.tasks import base, rank, rankers
 
 from ..conftest import WORDS
 from ..inputs.test_packing import IDS, SIZE
@@ -381,18 +381,18 @@ def test_contexts_that_do_not_fit_are_refused(ranker, tokenizer):
     with pytest.raises(ValueError, match="the row order of these data is no document's"):
         ranker.score(bare, progress=False)
     assert len(pairs.score(bare, progress=False)) == 16
-    known = rank.Ordered(bare)  # single sentences: nothing stands around them
+    known = base.Ordered(bare)  # single sentences: nothing stands around them
     assert ranker.score(known, progress=False).score.tolist() == pytest.approx(slow_scores(ranker, bare), abs=1e-4)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("side", ["before", "after"])
 def test_another_context_is_scored_again(ranker, tokenizer, tmp_path, side, monkeypatch):
-    monkeypatch.setattr(rank, "WINDOW", 4)
+    monkeypatch.setattr(base, "WINDOW", 4)
     asked = questions()
     changed = [*asked[:3], replace(asked[3], candidates=(replace(asked[3].candidates[0], **{side: "other"}), *asked[3].candidates[1:]))]
     changed += asked[4:]
-    seen, window = [], next(window for window in rank.windows_of(changed) if changed[3] in window)
+    seen, window = [], next(window for window in base.windows_of(changed) if changed[3] in window)
     size = sum(len(question.candidates) for question in window)
     for given, expected in ((ranker, size), (rank.Ranker(loading.tiny(tokenizer, mlm=False)), 0)):  # pairs have no context to change
         hook = given.model.register_forward_pre_hook(lambda model, arguments: seen.append(len(arguments[0]["input_ids"])))

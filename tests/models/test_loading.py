@@ -35,7 +35,7 @@ from asutil import corpus
 from asutil.corpus import tokenizers
 from asutil.io import checkpoints, disk, hub
 from asutil.models import loading, saving
-from asutil.tasks import rank, rankers
+from asutil.tasks import base, rank, rankers
 from tests.io.fake_hub import commit_of
 
 from .test_pair import CONFIGS, SIZE
@@ -529,8 +529,8 @@ def test_scores_equal_a_loop_over_single_pairs(ranker, monkeypatch):
 
 
 def test_windows_hold_every_question_once(monkeypatch):
-    monkeypatch.setattr(rank, "WINDOW", 7)
-    windows = list(rank.windows_of(iter(questions())))
+    monkeypatch.setattr(base, "WINDOW", 7)
+    windows = list(base.windows_of(iter(questions())))
     assert [[question.id for question in window] for window in windows] == [["q0", "q1", "q2"], ["q3", "q4"]]
 
 

@@ -16,7 +16,7 @@ from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
 from asutil import load_ranker
 from asutil.data.answers import Candidate, Question
-from asutil.tasks import cross_encoder, rank
+from asutil.tasks import base, cross_encoder
 
 from ..conftest import WORDS
 
@@ -184,7 +184,7 @@ def test_a_stopped_scoring_continues(tmp_path, bert_tokenizer, monkeypatch):
     folder = saved(tmp_path / "model", "bert", 1, bert_tokenizer)
     other = saved(tmp_path / "other", "bert", 1, bert_tokenizer, hidden_act="relu")
     asked = [Question(f"q{n}", WORDS[n], tuple(Candidate(f"q{n}-{k}", t, 0, None, None) for k, t in enumerate(TEXTS))) for n in range(3)]
-    monkeypatch.setattr(rank, "WINDOW", len(TEXTS))
+    monkeypatch.setattr(base, "WINDOW", len(TEXTS))
     tables = []
     for model, questions, windows in ((folder, asked[:2], 2), (folder, asked, 1), (other, asked, 3)):
         ranker, read = load_ranker(model, "cpu"), []

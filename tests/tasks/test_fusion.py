@@ -6,18 +6,18 @@ import pytest
 
 from aslab import runs
 from asutil.data.candidates import Candidate, Question
-from asutil.tasks import rank, rankers
+from asutil.tasks import base, rankers
 
 
-class Fixed(rank.BaseRanker):
+class Fixed(base.BaseRanker):
     """A ranker whose scores are written in the candidates' texts: the number at one place."""
 
     def __init__(self, at):
         self.at = at
 
     def _window(self, questions, bar):
-        pairs = rank.pairs_of(questions)
-        return rank.rows_of(pairs).assign(score=[np.float32(candidate.text.split()[self.at]) for _, candidate in pairs])
+        pairs = base.pairs_of(questions)
+        return base.rows_of(pairs).assign(score=[np.float32(candidate.text.split()[self.at]) for _, candidate in pairs])
 
     def _identity(self):
         return f"fixed-{self.at}"

@@ -138,9 +138,9 @@ def test_rank_gives_numbers_and_scores_best_first():
 
 
 def test_finished_windows_are_kept_and_found_again(tmp_path, monkeypatch):
-    from asutil.tasks import rank
+    from asutil.tasks import base
 
-    monkeypatch.setattr(rank, "WINDOW", 3)
+    monkeypatch.setattr(base, "WINDOW", 3)
     made, encoder = asked([[1, 0], [0, 1], [1, 0, 0], [1, 0]]), Given()
     whole = nearest.Nearest(encoder, "dot").score(made, progress=False, folder=tmp_path)
     asked_for = len(encoder.calls)

@@ -13,7 +13,7 @@ from asutil import inputs
 from asutil.data.answers import Candidate, Question
 from asutil.inputs import batches as input_batches
 from asutil.models import loading
-from asutil.tasks import rank
+from asutil.tasks import base, rank
 
 from ..conftest import WORDS
 
@@ -48,7 +48,7 @@ def ranker(plain, tokenizer):
 
 @pytest.fixture(autouse=True)
 def small_windows(monkeypatch):
-    monkeypatch.setattr(rank, "WINDOW", 8)
+    monkeypatch.setattr(base, "WINDOW", 8)
 
 
 @pytest.fixture
@@ -72,9 +72,9 @@ def one_by_one(plain, tokenizer, asked, max_tokens=24):
 
 def test_a_score_that_is_no_number_is_not_ranked():
     with pytest.raises(ValueError, match="candidate 1: a score expected, got nan"):
-        rank.best_first(np.array([0.5, np.nan, 1.0]))
+        base.best_first(np.array([0.5, np.nan, 1.0]))
     with pytest.raises(ValueError, match="runs/mine, candidate 0: a score expected, got nan: its weights may be damaged"):
-        rank.best_first(np.array([np.nan]), "runs/mine")
+        base.best_first(np.array([np.nan]), "runs/mine")
 
 
 @pytest.mark.parametrize("tokens", [40, 1 << 13])
@@ -134,7 +134,7 @@ def test_a_window_that_was_damaged_is_scored_again(ranker, scored, tmp_path, cap
 def test_a_stop_inside_a_window_leaves_no_part_of_it(ranker, tmp_path, monkeypatch):
     asked, batches = list(questions(20)), inputs.micro_batches
     monkeypatch.setattr(rank, "TOKENS_ON_CPU", 60)
-    monkeypatch.setattr(rank.disk, "atomically", lambda path, write: (_ for _ in ()).throw(OSError(28, "disk full")))
+    monkeypatch.setattr(base.disk, "atomically", lambda path, write: (_ for _ in ()).throw(OSError(28, "disk full")))
     with pytest.raises(OSError, match="disk full"):
         ranker.score(asked, progress=False, folder=tmp_path)
     monkeypatch.undo()
@@ -170,7 +170,7 @@ def test_changed_questions_are_scored_again(ranker, scored, tmp_path, change):
     changed = [asked[0], CHANGES[change](asked[1]), *asked[2:]]
     scored.clear()
     found = ranker.score(changed, progress=False, folder=tmp_path)
-    window = next(window for window in rank.windows_of(changed) if changed[1] in window)
+    window = next(window for window in base.windows_of(changed) if changed[1] in window)
     assert sum(scored) >= sum(len(question.candidates) for question in window)
     pd.testing.assert_frame_equal(found, ranker.score(changed, progress=False), rtol=0, atol=1e-6)
 
@@ -204,7 +204,7 @@ def test_a_changed_model_scores_everything_again(ranker, scored, tmp_path, chang
 @pytest.mark.slow
 def test_memory_does_not_grow_with_the_questions(ranker, monkeypatch):
     """Four times the questions, each with kilobytes of text: what is held at once stays that of a window."""
-    monkeypatch.setattr(rank, "WINDOW", 64)
+    monkeypatch.setattr(base, "WINDOW", 64)
     peaks = []
     for count in (40, 160):
         tracemalloc.start()
@@ -219,8 +219,8 @@ def test_memory_does_not_grow_with_the_questions(ranker, monkeypatch):
 
 @pytest.mark.parametrize("kind", [list, iter])
 def test_the_bar_knows_how_many_pairs_there_are(ranker, monkeypatch, tmp_path, kind):
-    bars, tqdm = [], rank.tqdm
-    monkeypatch.setattr(rank, "tqdm", lambda **options: bars.append(tqdm(**options | {"disable": False})) or bars[-1])
+    bars, tqdm = [], base.tqdm
+    monkeypatch.setattr(base, "tqdm", lambda **options: bars.append(tqdm(**options | {"disable": False})) or bars[-1])
     asked = list(questions(9))
     pairs = sum(len(question.candidates) for question in asked)
     for _ in range(2):  # scored, then found again

@@ -20,7 +20,7 @@ from asutil.corpus import shards as corpus_shards
 from asutil.corpus import tokenizers
 from asutil.data.answers import Candidate, Question
 from asutil.models import loading
-from asutil.tasks import rank
+from asutil.tasks import base, rank
 from asutil.training import checkpoints as saved
 from tests.conftest import WORDS, made_up_documents
 from tests.trust import kills, must
@@ -175,10 +175,10 @@ def _without_time(folder: Path) -> list[dict]:
 
 def scoring(held: Held, count: int, draw) -> int:
     """Kills of a scoring by windows: the same scores, and a window that was finished is not scored again."""
-    model, window = held.model().eval(), rank.WINDOW
+    model, window = held.model().eval(), base.WINDOW
 
     def work(folder: Path) -> None:
-        rank.WINDOW, ranker, score = 12, rank.Ranker(model, 48), rank.Ranker._scores
+        base.WINDOW, ranker, score = 12, rank.Ranker(model, 48), rank.Ranker._scores
 
         def noted(self, pairs, *rest):
             scores = score(self, pairs, *rest)
@@ -191,7 +191,7 @@ def scoring(held: Held, count: int, draw) -> int:
 
     found = kills.again_and_again(work, held.folder / "scoring", count, draw)
     whole = pd.read_parquet(found.whole / "scores.parquet")
-    must(window == rank.WINDOW, "the size of a window is this process' own")
+    must(window == base.WINDOW, "the size of a window is this process' own")
     for folder in found.finished:
         pd.testing.assert_frame_equal(pd.read_parquet(folder / "scores.parquet"), whole, rtol=0, atol=0)
         scored = len(list(kills.lines(folder / "scored.txt")))

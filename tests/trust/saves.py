@@ -16,7 +16,7 @@ from asutil.io import disk
 from asutil.metrics.trec import read_run, write_trec
 from asutil.models import loading
 from asutil.models.word_vectors import WordVectors
-from asutil.tasks import mine, rank, rankers, vectors
+from asutil.tasks import base, mine, rank, rankers, vectors
 from asutil.training import checkpoints as saved
 from tests.trust.loaders import DOCUMENTS
 
@@ -182,7 +182,7 @@ def scoring(ours, questions: Path, folder: Path) -> Save:
     path, split = ours.save(folder / "ranker"), answers.load_answers(questions)["test"]
 
     def scores(folder: Path) -> int:
-        rank.WINDOW = 12
+        base.WINDOW = 12
         return len(rankers.scored(path, {"test": split}, folder / "scores")[0]["test"])
 
     return over_none("windows of scores", "scores/figures.json", scores, scores, 24)

@@ -9,7 +9,7 @@ import pytest
 
 from asutil import corpus
 from asutil.corpus import index
-from asutil.tasks import rank
+from asutil.tasks import base
 from asutil.training import trainer
 from tests.trust import Broken, kills, resume
 
@@ -57,7 +57,7 @@ class Late(random.Random):
 
 def test_windows_that_are_scored_again_are_noticed(held, tmp_path, monkeypatch):
     assert resume.scoring(of(held, tmp_path), 1, random.Random(3)) == 1
-    monkeypatch.setattr(rank, "_read_window", lambda path: None)
+    monkeypatch.setattr(base, "_read_window", lambda path: None)
     with pytest.raises(Broken, match="windows scored for 60 and"):
         resume.scoring(of(held, tmp_path / "again"), 1, Late(4))
 
