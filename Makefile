@@ -71,9 +71,9 @@ trust: $(READY)  ## every promise at full size: kills, faults, hostile inputs, s
 trust-quick: $(READY)  ## the same, smaller, in under 15 minutes
 	$(BIN)/python -m tests.trust --quick
 
-bench: $(READY)  ## every benchmark that a CPU can run, each with its peer (over an hour; ROUNDS=2 for less); figures into results/benchmarks/
+bench: $(READY)  ## every benchmark that a CPU can run, each with its peer (two hours; ROUNDS=2 for less); figures into results/benchmarks/
 	$(BIN)/python benchmarks/record.py $(if $(ROUNDS),--arguments="--rounds $(ROUNDS)") \
-		sampling index metrics scoring training_step cpu_step start book latency search encoding
+		sampling index metrics scoring training_step cpu_step start book latency search encoding contention own_questions
 
 bench-gpu: $(READY)  ## the benchmarks of a GPU (NVIDIA with bf16): 20 minutes at most, no download; figures into results/benchmarks/*-gpu.json
 	$(BIN)/python -c 'import torch; torch.cuda.is_available() or exit("bench-gpu: torch finds no GPU: install the CUDA build of the torch in requirements.lock")'

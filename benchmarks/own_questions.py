@@ -128,9 +128,8 @@ def main():
     largest = points[-1]
     held = (largest["read"]["mib"] - idle["read"]["mib"]) * 2**20 / 1e6
     ratio = side_by_side.spread([3 * largest["file_mb"] / held])
-    side_by_side.show(
-        side_by_side.headline("own_questions", 1.0, {"memory": ratio}, exponents=exponents, idle=idle, points=points)
-    )
+    figures = {f"{point.pop('questions'):,} questions": point for point in (idle, *points)}
+    side_by_side.show(side_by_side.headline("own_questions", 1.0, {"memory": ratio}, exponents=exponents, **figures))
 
 
 if __name__ == "__main__":

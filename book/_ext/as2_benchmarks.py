@@ -21,6 +21,8 @@ TITLES = {  # of a benchmark: what is measured, and what it is compared with
     "metrics": ("Ranking metrics", "torchmetrics and trec_eval"),
     "latency": ("A joint model, all questions in batches", "the pair model on the same candidates"),
     "search": ("Exact search among a million vectors", "sentence-transformers"),
+    "contention": ("A run beside others on the same cores", "its fair share of the cores"),
+    "own_questions": ("Memory to read 500,000 questions", "three times the size of their file"),
     "encoding": ("Texts to vectors", "SentenceTransformer.encode"),
 }
 
