@@ -58,6 +58,7 @@ LIGHT = (
     "asutil.load_ranker('bm25').rank('a question', ['an answer', 'another'])",
     "from asutil.pydocs import documents; documents.fingerprint_of_docstrings()",
     "assert len(list(documents.read_docstrings(('torch', 'transformers'), limit=20))) == 20",
+    "from aslab.show import lists, plots, tables; assert 'scipy.stats' not in sys.modules",
     "from aslab import hours; from aslab.analysis import costs; costs.by_notebook('asbert')",
     f"sys.path.append({str(ROOT / 'book' / '_ext')!r}); import pages.report, pages.examples",
 )

@@ -4,9 +4,10 @@ import textwrap
 
 import numpy as np
 import pandas as pd
-import seaborn
 
-from .picture import Picture
+from .picture import Picture, later
+
+seaborn = later("seaborn")
 
 MARKERS = {"better": "^", "neither": "o", "worse": "v"}
 NAME_WIDTH = 34  # characters of a line of a name

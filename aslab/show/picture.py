@@ -1,7 +1,9 @@
 """A matplotlib Figure that a notebook shows and saves as SVG, with words for those who do not see it."""
 
+import importlib.util
 import io
 import re
+import sys
 
 import matplotlib
 from matplotlib.figure import Figure
@@ -11,6 +13,16 @@ OWN_ID = re.compile(r' id="(?!(?:C\w+_|\w)?[0-9a-f]{10}")[^"]*"')  # names that 
 
 LONG_NUMBER = re.compile(r"(\d\.\d\d)\d+")
 FONTS = re.compile(r"('DejaVu Sans'), [^;\"]*sans-serif")
+
+
+def later(name: str):
+    """A module that is loaded when it is first used: seaborn takes a second, which a run spends at its first plot."""
+    if name not in sys.modules:
+        spec = importlib.util.find_spec(name)
+        spec.loader = importlib.util.LazyLoader(spec.loader)
+        sys.modules[name] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(sys.modules[name])
+    return sys.modules[name]
 
 
 def svg(figure: Figure, salt: str, transparent: bool = False) -> str:

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import seaborn
-from matplotlib.colors import LinearSegmentedColormap, PowerNorm
+from matplotlib.colors import LinearSegmentedColormap, PowerNorm, to_rgb
 from matplotlib.patches import Rectangle
 from scipy import special
 
@@ -14,13 +13,14 @@ from asutil.io import files
 from asutil.metrics import calibration, changes, registry, significance, verdicts
 
 from .markup import NAMES
-from .picture import Picture
+from .picture import Picture, later
 
+seaborn = later("seaborn")
 # A log has one of these by step.
 EVALUATED = tuple(measure.key for measure in registry.measures() if measure.curve)
 DRAWN = ("step", "loss", *(f"eval_{metric}" for metric in EVALUATED))
 LARGEST = 1e15  # of what is drawn: beyond it an axis has no ticks
-BLUE = seaborn.color_palette("colorblind")[0]
+BLUE = to_rgb("#0173b2")  # the first colour of seaborn's palette colorblind
 # Ranks in the plot, by their last one.
 PLACES = {"1": 1, "2": 2, "3": 3, "4": 4, "5": 5, "6 to 10": 10, "11 on": np.inf}
 

@@ -41,8 +41,7 @@ def read(lines) -> list[Candidate]:
 def by_bm25(question: str, candidates: list[Candidate]) -> list[Candidate]:
     """Candidates in the order of BM25; at equal scores the wrong one first."""
     scores = baselines.bm25([question], [candidate.text for candidate in candidates], [len(candidates)])
-    order = np.lexsort(([candidate.label for candidate in candidates], -scores))
-    return [candidates[place] for place in order]
+    return [candidates[place] for place in np.lexsort(([candidate.label for candidate in candidates], -scores))]
 
 
 def values(labels: list[int]) -> dict[str, float]:
