@@ -116,8 +116,7 @@ def examples() -> str:
         body.append(row(name, *numbers(big(count), *figures)))
     where = f" on {as2_benchmarks.machine(sampling['machine'])}" if sampling else ""
     caption = f"Drawn, put together and masked while the model trains; nothing is written to disk. One core{where}."
-    heads = ["Objective", "Examples of one pre-training", "Measured a second", "Hours of one core"]
-    return table(caption, heads, body)
+    return table(caption, ["Objective", "Examples of one pre-training", "Measured a second", "Hours of one core"], body)
 
 
 def trained() -> str:

@@ -61,10 +61,8 @@ def for_page(output: dict, prefix: str) -> dict:
         aligned = {"text/html": NUMBER.sub(r'<td class="as2-number">\1</td>', html)}
         return output | {"data": data | aligned} if "text/html" in data else output
     words = output["metadata"].get(SVG, {}).get("alt", "A plot of this run.")
-    return output | {
-        "data": {"text/html": inlined("".join(data[SVG]), words, prefix), "text/plain": words},
-        "metadata": {},
-    }
+    html = inlined("".join(data[SVG]), words, prefix)
+    return output | {"data": {"text/html": html, "text/plain": words}, "metadata": {}}
 
 
 def inlined(svg: str, words: str, prefix: str) -> str:
