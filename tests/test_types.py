@@ -16,7 +16,7 @@ import pandas as pd
 
 import asutil
 from asutil import corpus, data, metrics, sampling
-from asutil.tasks import Ranker, rank
+from asutil.tasks import BaseRanker, Ranker
 
 measured = metrics.ranking(["q"], [1], [0.5])
 assert_type(measured, metrics.Ranking)
@@ -26,7 +26,7 @@ assert_type(metrics.paired_bootstrap([1.0], [0.5]), metrics.Comparison)
 assert_type(metrics.significance.randomisation([1.0], [0.5]), float)
 assert_type(data.load_answers("pydocs"), dict[str, data.Split])
 assert_type(data.load_claims("pydocs_claims"), dict[str, data.Claims])
-assert_type(asutil.load_ranker("bm25"), rank.BaseRanker)
+assert_type(asutil.load_ranker("bm25"), BaseRanker)
 assert_type(asutil.load_ranker("bm25").calibration, metrics.calibration.Calibration | None)
 assert_type(sampling.Sampler(corpus.Corpus.open("index"), "ssp"), sampling.base.BaseSampler)
 metrics.rankin(["q"], [1], [0.5])

@@ -43,6 +43,7 @@ from . import (
 from . import (
     verifying as verifying,
 )
+from .base import BaseRanker as BaseRanker
 from .nearest import Nearest as Nearest
 from .rank import Ranker as Ranker
 from .rankers import load_ranker as load_ranker

@@ -110,7 +110,7 @@ def test_a_class_has_its_fields_with_their_comments_and_its_methods(api):
 def test_names_in_a_docstring_lead_to_their_entries_but_parameters_do_not(names):
     inside = names.Place("asutil.losses", "triplet", ("draws",))
     assert names.address("triplet_kinds", inside) == "api/losses.html#asutil.losses.triplet_kinds"
-    assert names.address("calibration.fit", names.Place("asutil.tasks.rank", "BaseRanker")).endswith("#asutil.metrics.calibration.fit")
+    assert names.address("calibration.fit", names.Place("asutil.tasks.base", "BaseRanker")).endswith("#asutil.metrics.calibration.fit")
     assert names.address("Comparison", inside).endswith("#asutil.metrics.significance.Comparison")
     assert names.address("draws", inside) is None and names.address("x + 1", inside) is None
     assert names.linked("`<b>` and `triplet`", inside) == "<code>&lt;b&gt;</code> and <code>triplet</code>"
