@@ -60,15 +60,13 @@ def bm25(questions: Sequence[str], candidates: Sequence[str], sizes: Sequence[in
     Shapes: Q questions, N candidates -> (N,)
     """
     scores_for = bm25_over(candidates)
-    ends = np.cumsum(sizes)
-    scores = [scores_for(question)[end - size : end] for question, size, end in zip(questions, sizes, ends)]
+    scores = [scores_for(question, end - size, end) for question, size, end in zip(questions, sizes, np.cumsum(sizes))]
     tied = sum(len(own) > 1 and own.min() == own.max() for own in scores)
     if len(scores) >= ENOUGH and 2 * tied > len(scores):
         log.warning(
             "BM25 gives all candidates the same score in %d of %d questions, since they share no distinguishing word with it: "
             "its order there is none, and ties count as wrong",
-            tied,
-            len(scores),
+            *(tied, len(scores)),
         )
     return np.concatenate(scores)
 
@@ -93,24 +91,25 @@ def words(text: str) -> list[str]:
     return split
 
 
-def bm25_over(texts: Iterable[str]) -> Callable[[str], np.ndarray]:
-    """A function that gives the BM25 of every text for a question (k1 1.5, b .75, `words`); at least 0.
+def bm25_over(texts: Iterable[str]) -> Callable[..., np.ndarray]:
+    """A function that gives the BM25 of texts for a question (k1 1.5, b .75, `words`), at least 0: of all, or of those from one to another.
 
-    Shapes: N texts; a question -> (N,)
+    Shapes: N texts; a question -> (N,); a question, first, stop -> (stop - first,)
     """
-    bm25s = _without_jax("bm25s")
-
     # Interned: half a million candidates share their words.
     documents = [[sys.intern(word) for word in words(text)] for text in texts]
-    zeros = np.zeros(len(documents), np.float32)
-    if not any(documents):  # bm25s refuses an index without words, and a query of unknown words only
-        return lambda question: zeros
-    index = bm25s.BM25(k1=1.5, b=0.75)
-    index.index(documents, show_progress=False)
+    index = _without_jax("bm25s").BM25(k1=1.5, b=0.75)
+    if any(documents):  # bm25s refuses an index without words
+        index.index(documents, show_progress=False)
+    known = index.vocab_dict if any(documents) else {}
 
-    def scores_for(question: str) -> np.ndarray:
-        query = [word for word in words(question) if word in index.vocab_dict]
-        return index.get_scores(query) if query else zeros
+    def scores_for(question: str, first: int = 0, stop: int = len(documents)) -> np.ndarray:
+        scores = np.zeros(stop - first, np.float32)
+        for token in (known[word] for word in words(question) if word in known):
+            start, end = index.scores["indptr"][token : token + 2]  # the texts with this word, in their order
+            start, end = start + np.searchsorted(index.scores["indices"][start:end], (first, stop))
+            scores[index.scores["indices"][start:end] - first] += index.scores["data"][start:end]
+        return scores
 
     return scores_for
 

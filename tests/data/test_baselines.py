@@ -6,6 +6,7 @@ import sys
 import unicodedata
 from collections import Counter
 
+import bm25s
 import numpy as np
 import pytest
 from hypothesis import given
@@ -95,6 +96,20 @@ def test_chinese_candidates_are_ranked_by_the_characters_and_pairs_that_they_sha
     expected = slow_bm25(question, texts, pairs_of)
     np.testing.assert_allclose(baselines.bm25_over(texts)(question), expected, rtol=1e-5)
     assert next(number for number, _ in asutil.load_ranker("bm25").rank(question, texts)) == 1
+
+
+def test_bm25_of_some_texts_is_the_part_of_all_and_what_bm25s_gives():
+    random = np.random.default_rng(3)
+    known = [f"w{number}" for number in range(40)]
+    texts = [" ".join(random.choice(known, random.integers(0, 9))) for _ in range(200)]
+    index = bm25s.BM25(k1=1.5, b=0.75)
+    index.index([text.split() for text in texts], show_progress=False)
+    scores_for = baselines.bm25_over(texts)
+    for _ in range(50):
+        query, (first, stop) = random.choice(known, 6), sorted(random.integers(0, 200, 2))
+        whole = scores_for(" ".join(query))
+        assert np.array_equal(whole, index.get_scores(list(query)))
+        assert np.array_equal(scores_for(f"unknown {' '.join(query)}", first, stop), whole[first:stop])
 
 
 def test_a_ranker_that_orders_nothing_says_so(caplog):
