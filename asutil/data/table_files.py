@@ -189,13 +189,13 @@ def _objects(path: Path, numbered: Iterable[tuple[int, object]]) -> tuple[pa.Tab
     """The columns of (row, object or its JSON text). Raises: ValueError naming the row of what is no object with text."""
     records, rows, tables = _records_of(path, numbered), [], []
     while part := list(itertools.islice(records, BATCH)):
-        rows += [row for row, _ in part]
+        rows.append(np.array([row for row, _ in part], np.int64))
         names = dict.fromkeys(name for _, record in part for name in record)
         columns = {name: pa.array([record.get(name) for _, record in part], pa.string()) for name in names}
         tables.append(pa.table(columns))
     if not tables:
-        return pa.table({}), np.array(rows, np.int64)
-    return pa.concat_tables(tables, promote_options="default"), np.array(rows, np.int64)
+        return pa.table({}), np.zeros(0, np.int64)
+    return pa.concat_tables(tables, promote_options="default"), np.concatenate(rows)
 
 
 def _records_of(path: Path, numbered: Iterable[tuple[int, object]]) -> Iterator[tuple[int, dict]]:
