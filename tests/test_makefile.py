@@ -21,7 +21,9 @@ mkdir -p book/_build/html book/runs && touch book/_build/html/index.html && echo
 SNAKEMAKE = """#!/bin/sh
 mkdir -p runs/finetune-pydocs-0123456789ab && touch runs/finetune-pydocs-0123456789ab/record.json
 """
-BENCHMARKS = set("sampling index metrics scoring training_step cpu_step start book latency search encoding".split())
+BENCHMARKS = set(
+    "sampling index metrics scoring training_step cpu_step start book latency search encoding contention own_questions".split()
+)
 NEEDS_MAKE = pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
 
 
