@@ -24,12 +24,13 @@ import numpy as np
 import side_by_side
 
 ROOT = Path(__file__).resolve().parents[1]
+STEPS = ("read", "finetune", "rank", "compare")
 SIZES = (5_000, 50_000, 500_000)
 READ = "import sys; from asutil.data import load_answers; print({name: len(split) for name, split in load_answers(sys.argv[1]).items()})"
 
 
 def written(path: Path, questions: int) -> None:
-    """A .jsonl of made-up questions with three candidates each, of which one is right and shares words with its question."""
+    """Write made-up questions to a .jsonl. Each has three candidates; the right one shares words with its question."""
     draw = np.random.default_rng(0)
     words = np.array(
         [
@@ -114,22 +115,35 @@ def measured(folder: Path, questions: int) -> dict:
     return {"questions": questions, "file_mb": round(file.stat().st_size / 1e6, 1), **steps}
 
 
+def exponents(idle: dict, fewer: dict, more: dict) -> dict:
+    """The slopes of log(seconds) and of log(memory) over log(questions) of every step, None where it takes no more than an idle one.
+
+    Example:
+        >>> point = lambda questions, used: {"questions": questions} | {step: {"seconds": used, "mib": used} for step in STEPS}
+        >>> exponents(point(1, 2.0), point(10, 3.0), point(100, 102.0))["rank"]
+        {'seconds': 2.0, 'mib': 2.0}
+        >>> exponents(point(1, 2.0), point(10, 1.9), point(100, 102.0))["rank"]
+        {'seconds': None, 'mib': None}
+    """
+    fitted = {step: {} for step in STEPS}
+    for step in STEPS:
+        for figure in ("seconds", "mib"):
+            low, high = (point[step][figure] - idle[step][figure] for point in (fewer, more))
+            slope = np.log(high / low) / np.log(more["questions"] / fewer["questions"]) if low > 0 < high else None
+            fitted[step][figure] = slope and round(float(slope), 3)
+    return fitted
+
+
 def main():
     given = side_by_side.arguments(__doc__).parse_args()
     sizes = (1_000, 5_000) if given.quick else SIZES
     with tempfile.TemporaryDirectory() as made:
         idle, *points = [measured(Path(made), size) for size in (50, *sizes)]
-    exponents = {}
-    for step in ("read", "finetune", "rank", "compare"):
-        for figure in ("seconds", "mib"):
-            fewer, more = (point[step][figure] - idle[step][figure] for point in points[-2:])
-            sizes = points[-1]["questions"] / points[-2]["questions"]
-            exponents.setdefault(step, {})[figure] = round(float(np.log(more / fewer) / np.log(sizes)), 3)
-    largest = points[-1]
+    slopes, largest = exponents(idle, *points[-2:]), points[-1]
     held = (largest["read"]["mib"] - idle["read"]["mib"]) * 2**20 / 1e6
     ratio = side_by_side.spread([3 * largest["file_mb"] / held])
     figures = {f"{point.pop('questions'):,} questions": point for point in (idle, *points)}
-    side_by_side.show(side_by_side.headline("own_questions", 1.0, {"memory": ratio}, exponents=exponents, **figures))
+    side_by_side.show(side_by_side.headline("own_questions", 1.0, {"memory": ratio}, exponents=slopes, **figures))
 
 
 if __name__ == "__main__":

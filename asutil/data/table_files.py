@@ -199,12 +199,12 @@ def _objects(path: Path, numbered: Iterable[tuple[int, object]]) -> tuple[pa.Tab
 
 
 def _records_of(path: Path, numbered: Iterable[tuple[int, object]]) -> Iterator[tuple[int, dict]]:
-    """Rows with their objects, of which every value is text or None."""
+    """(row, object) of each record that is not blank; every value of an object is text or None."""
     for row, record in numbered:
         try:
             record = json.loads(record) if path.suffix.lower() != ".json" else record
-            if not isinstance(record, dict):
-                raise ValueError(f"got {type(record).__name__}")
+            if not isinstance(record, dict) or not record:
+                raise ValueError(f"got {type(record).__name__}{' without names' * (record == {})}")
             for name in ("question", "answer"):
                 if not isinstance(record.get(name), str | None):
                     raise ValueError(f"{name} is {record[name]!r}, no text")

@@ -454,6 +454,15 @@ def test_exponents_of_time_and_memory():
     assert fitted == {"corpus": {"time": 1.0, "memory": 2.0}, "lengths": {"time": 2.0}, "vectors": {"time": 1.0}}
 
 
+def test_exponents_of_own_questions_are_those_of_the_points_on_record():
+    import own_questions
+
+    assert doctest.testmod(own_questions).failed == 0
+    record = json.loads((own_questions.ROOT / "results/benchmarks/own_questions.json").read_text("utf-8"))
+    points = [record[f"{count:,} questions"] | {"questions": count} for count in (50, *own_questions.SIZES[-2:])]
+    assert record["exponents"] == own_questions.exponents(*points)
+
+
 def test_a_corpus_comes_again_with_other_words(monkeypatch):
     import growth
 

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 
 def drawing() -> str:
-    """Cells of a heat map with words, marks of two sizes, and lines of which some are dashed."""
+    """Cells of a heat map with words, marks of two sizes, and lines, some of them dashed."""
     random = np.random.default_rng(5)
     figure = Figure(figsize=(8, 4))
     cells, marks = figure.subplots(1, 2)
@@ -42,12 +42,9 @@ def drawn(svg: str) -> list:
         if not any(one.get("clip-path") for one in around) or tag.find_parent("defs"):
             continue
         shape = soup.find("path", id=tag["xlink:href"][1:]) if tag.name == "use" else tag
-        style = {}
-        for one in reversed((shape, *around)):
-            style |= declared(one.get("style", ""))
+        style = declared("; ".join(one.get("style", "") for one in reversed((shape, *around))))
         corners = np.array(re.findall(r"-?[\d.]+(?:e-\d+)?", shape["d"]), float).reshape(-1, 2)
-        moved = [float(tag.get(way, 0)) for way in "xy"]
-        found.append((corners + moved, style))
+        found.append((corners + [float(tag.get(way, 0)) for way in "xy"], style))
     return found
 
 
@@ -67,10 +64,8 @@ def test_words_keep_place_turn_and_size():
         texts.append([])
         for text in soup.find_all("text"):
             style = declared(text["style"])
-            font = style.pop("font-family", None) or soup.svg["font-family"]
-            assert font.startswith("'DejaVu Sans'")
-            turn = text.get("transform", "rotate(-0 ")
+            assert (style.pop("font-family", None) or soup.svg["font-family"]).startswith("'DejaVu Sans'")
             places.append([float(text["x"]), float(text["y"])])
-            texts[-1].append((text.get_text(), style, turn.split()[0]))
+            texts[-1].append((text.get_text(), style, text.get("transform", "rotate(-0 ").split()[0]))
     assert texts[0] == texts[1] and "rotate(-90" in {turn for *_, turn in texts[1]}
     assert np.allclose(*np.split(np.array(places), 2), atol=0.001)

@@ -187,8 +187,7 @@ def test_committed_runs_are_those_of_todays_plan():
     committed = records.records(PAPER, runs_dir="no runs")
     assert len(committed) and set(committed.budget) == {"laptop", "small"}
     for one in committed.itertuples():
-        trained_on = one.dataset.rpartition(papers.TRANSFER)[2].removesuffix("_dev")
-        wanted = planned[one.budget, one.row, trained_on, one.seed]
+        wanted = planned[one.budget, one.row, one.dataset.rpartition(papers.TRANSFER)[2].removesuffix("_dev"), one.seed]
         settings = plans.completed("embed", one.record["settings"])
         assert plans.settings_key("embed", settings) == plans.settings_key("embed", wanted), one.name
 

@@ -47,9 +47,7 @@ def panel(paths: list[Tag]) -> Panel:
     for path in paths:
         if not any(path is line for line in grid):
             drawn = axes.find("path", id=path["xlink:href"][1:]) if path.name == "use" else path
-            style = {}
-            for tag in reversed((drawn, path, *path.find_parents("g"))):
-                style |= style_of(tag.get("style", ""))
+            style = style_of("; ".join(tag.get("style", "") for tag in reversed((drawn, path, *path.find_parents("g")))))
             places = corners(drawn) + ([float(path["x"]), float(path["y"])] if path.name == "use" else 0)
             shapes.append(Shape(style, mark_of(drawn), np.column_stack([scales[way](places[:, way]) for way in (0, 1)])))
     return Panel(words, shapes)
