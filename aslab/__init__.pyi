@@ -122,6 +122,9 @@ from . import (
     task_difficulty as task_difficulty,
 )
 from . import (
+    teachers as teachers,
+)
+from . import (
     transfer as transfer,
 )
 from . import (

@@ -53,7 +53,7 @@ def stage_parameters(
 
     Args:
         dataset: one of the budget's; for a column that is a split of a data set, the data set is used.
-        model: the run that the stage starts from; None for the budget's backbone.
+        model: the run that the stage starts from, or learns from with `teacher: previous`; None for the budget's backbone.
         first: the run whose best candidates are re-ranked.
         tried: settings of a search, for a run that ranks.
     """
@@ -68,7 +68,7 @@ def stage_parameters(
         return {"corpus": entry["corpus"], **({"models": model} if model else {}), **given, "seed": 0}
     given.setdefault("model", entry["backbones"][data["rows"][row].get("backbone", ROBERTA)])
     if model:
-        given["model"] = model
+        given["teacher" if given.get("teacher") == "previous" else "model"] = model
     if stage["notebook"] == "pretrain":
         return {**given, "corpus": entry["corpus"], "seed": seed}
     chosen = {"budget": budget, "model": given["model"], "dataset": dataset, "seed": seed, **tried} | given

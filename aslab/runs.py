@@ -44,10 +44,10 @@ triplet_limit triplets_per_question margin distance selection distractors max_to
 pretrain.max_tokens peak_lr warmup_steps warmup_share weight_decay mlm_share mlm_weight objective_weight
 detection_weight patience evaluations precision gradient_checkpointing rerank.dataset
 task_difficulty.validation_examples micro_tokens validation_examples workers claim_limit train_limit test_limit
-min_paragraph_chars min_document_chars lengths type_loss also_rank seed
+min_paragraph_chars min_document_chars lengths type_loss loss teacher also_rank seed
 """.split()
 FROM_SCRATCH = ("tiny", "tiny_electra", "tiny_longformer", "tiny_led", "mini")  # models that start from random weights
-STARTS = ("model", "generator")  # parameters that name a run, a folder or a hub id
+STARTS = ("model", "generator", "teacher")  # parameters that name a run, a folder or a hub id
 STAGES = ("first_run", "joint_run")  # parameters that name a finished run
 COLUMNS = ["name", "notebook", "budget", "seed", "finished", "folder", "record"]  # of `read_all`, before its metrics
 
@@ -136,7 +136,7 @@ def _start_fingerprint(name: str, runs_dir, must_exist: bool, parameter: str) ->
     in_runs = Path(name).parts[:1] == (folder.name,) or name.startswith(("pretrain-", "finetune-", "embed-"))
     looks_like_run = in_runs and slashes < 2
     looks_like_path = name.startswith(("/", ".", "~")) or slashes > 1
-    known = (*FROM_SCRATCH, *hub.EMBEDDED, *["bm25"] * (parameter == "models"))
+    known = (*FROM_SCRATCH, *hub.EMBEDDED, *["bm25"] * (parameter in ("models", "teacher")))
     if must_exist and looks_like_run:
         names = [path.name for path in folder.glob("*-*") if path.is_dir()]
         raise ValueError(f"{parameter}: no run {name!r}{nearest(Path(name).name, names)}")
@@ -172,6 +172,7 @@ def identity(notebook: str, given: dict, must_exist: bool = True) -> dict:
     if source := TEST_ONLY.get(values.get("dataset")):
         advice = f"{values['dataset']} has only test questions, those that {source} trains on"
         raise ValueError(f"dataset: {advice}: name it in also_rank of finetune or embed")
+    _check_loss(values)
     if others := {name: answers.fingerprint_of_answers(path) for name, path in also_ranked(values).items()}:
         inputs["also_rank"] = others
     for name in models(values["models"], values["budget"], runs_dir) if values.get("models") else ():
@@ -187,6 +188,15 @@ def identity(notebook: str, given: dict, must_exist: bool = True) -> dict:
     digest = hashlib.sha256(json.dumps([notebook, {**decided, **inputs}], sort_keys=True).encode()).hexdigest()[:12]
     name = f"{notebook}{_slug(notebook, given, named)}-{digest}"
     return {"name": name, "hash": digest, "settings": named, "inputs": inputs}
+
+
+def _check_loss(values: dict) -> None:
+    """Refuse a loss on lists of a model that reads lists already, and a teacher without distillation, or the reverse."""
+    loss, teacher = values.get("loss"), values.get("teacher")
+    if loss and values["architecture"] == "joint":
+        raise ValueError(f"loss: {loss} compares pairs, and a joint model reads candidates together: leave loss out")
+    if (loss == "distillation") != (teacher is not None):
+        raise ValueError(f"teacher: a ranker with loss=distillation, and there alone, got {teacher!r} with loss {loss}")
 
 
 def _slug(notebook: str, given: dict, named: dict) -> str:

@@ -46,8 +46,10 @@ def load(notebook: str, given: dict) -> dict[str, dict[str, Split]]:
 
 
 def require_unseen(name: str, own: dict) -> None:
-    """Refuse questions that a run, or one that its model came from, was trained on. Raises: ValueError."""
-    trained_on = {own["dataset"], *(run.get("dataset") for run in chains.earlier(own["model"], own.get("runs_dir")))}
+    """Refuse questions that a run, or one that its model or its teacher came from, was trained on. Raises: ValueError."""
+    starts = own["model"], own.get("teacher")
+    earlier = (run for start in starts for run in chains.earlier(start, own.get("runs_dir")))
+    trained_on = {own["dataset"], *(run.get("dataset") for run in earlier)}
     source = TEST_ONLY.get(name)
     if source in trained_on:
         reason = f"{name} are the training questions of {source}, which this model was fine-tuned on"

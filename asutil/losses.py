@@ -1,4 +1,6 @@
-"""The papers' losses: plain functions of logits, or of vectors, and targets, summed in float32 at least.
+"""The papers' losses, and two of others for lists of candidates, summed in float32 at least.
+
+All are plain functions of logits, or of vectors, and targets.
 
 Every mean is over the whole optimiser batch: a micro-batch passes that batch's count as `total`. The losses of the micro-batches then
 sum to the loss of the whole batch, and their gradients to its gradient.
@@ -79,6 +81,56 @@ def pair(logits: torch.Tensor, labels: torch.Tensor, total: int | None = None) -
     logits = _wide(logits).reshape(-1, logits.shape[-1])
     summed = cross_entropy(logits, labels, ignore_index=IGNORED, reduction="sum")
     return summed / max(int((labels != IGNORED).sum()) if total is None else total, 1)
+
+
+def listwise(logits: torch.Tensor, labels: torch.Tensor, total: int | None = None) -> torch.Tensor:
+    """A question's candidates against each other: cross-entropy of their softmax, the right ones sharing the target (ListNet, top one).
+
+    L = -(1 / total) sum_l (1 / R_l) sum_{i right} log softmax(logits_l)_i,  R_l the right candidates of list l
+    Cao, Qin, Liu, Tsai and Li, 2007: Learning to rank: from pairwise approach to listwise approach.
+    Shapes: logits (L, K), labels (L, K), -100 in an empty place -> scalar.
+    Args:
+        labels: 1 for a right candidate, 0 for a wrong one. A list without a right one has no loss.
+        total: lists of the whole optimiser batch with a right candidate; those of this call where it is left out.
+    Raises: ValueError where the shapes do not fit.
+
+    Example:
+        >>> listwise(torch.zeros(2, 4), torch.tensor([[1, 0, -100, -100], [0, 0, 0, -100]])).item()
+        0.693...
+    """
+    _require(logits.shape == labels.shape and logits.ndim == 2, "logits (L, K) and labels (L, K)", logits, labels)
+    right = labels == 1
+    answered = right.sum(1)
+    shares = right / answered.clamp(min=1)[:, None]
+    return _cross_entropy(logits, shares, labels != IGNORED) / max(
+        int((answered > 0).sum()) if total is None else total, 1
+    )
+
+
+def distillation(logits: torch.Tensor, teacher: torch.Tensor, total: int | None = None) -> torch.Tensor:
+    """A question's candidates as another ranker sees them: cross-entropy of its softmax and ours. It reads no labels.
+
+    L = -(1 / total) sum_l sum_i softmax(teacher_l)_i log softmax(logits_l)_i, which has the gradient of the divergence of the two
+    Hinton, Vinyals and Dean, 2015: Distilling the knowledge in a neural network.
+    Shapes: logits (L, K), teacher (L, K), minus infinity in an empty place -> scalar.
+    Args:
+        teacher: the other ranker's scores, as logits.
+        total: lists of the whole optimiser batch; L where it is left out.
+    Raises: ValueError where the shapes do not fit.
+
+    Example:
+        >>> distillation(torch.zeros(1, 3), torch.tensor([[2.0, 1.0, -torch.inf]])).item()
+        0.693...
+    """
+    _require(logits.shape == teacher.shape and logits.ndim == 2, "logits (L, K) and teacher (L, K)", logits, teacher)
+    shares = _wide(teacher).softmax(1)
+    return _cross_entropy(logits, shares, teacher != -torch.inf) / max(len(logits) if total is None else total, 1)
+
+
+def _cross_entropy(logits: torch.Tensor, shares: torch.Tensor, real: torch.Tensor) -> torch.Tensor:
+    """-sum_l sum_i shares_li log softmax(logits_l)_i over the real places. Shapes: (L, K) each -> scalar"""
+    logs = _wide(logits).masked_fill(~real, -torch.inf).log_softmax(1)
+    return -(shares * logs.where(real, 0)).sum()
 
 
 def siamese(logits: torch.Tensor, labels: torch.Tensor, total: int | None = None) -> torch.Tensor:

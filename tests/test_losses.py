@@ -77,6 +77,8 @@ def test_half_precision_is_summed_in_float32():
         (losses.replaced_token, [(2, 3), (2, 3), (3, 2)]),
         (losses.triplet, [(2, 3), (2, 3), (2, 4)]),
         (losses.siamese, [(2, 1), (2,)]),
+        (losses.listwise, [(2, 3), (2, 2)]),
+        (losses.distillation, [(2, 3), (2, 2)]),
     ],
 )
 def test_shapes_that_do_not_fit_are_refused(loss, shapes):
@@ -127,6 +129,63 @@ def test_detection_of_micro_batches_sums_to_the_whole_batch(cuts, seed):
     parts = [losses.replaced_token(logits[a:b], replaced[a:b], mask[a:b], total) for a, b in itertools.pairwise(edges)]
     (summed,) = torch.autograd.grad(sum(parts), logits)
     torch.testing.assert_close(summed, whole, rtol=1e-5, atol=1e-7)
+
+
+# ------------------------------------------------------------------ of lists
+
+
+class Scores(torch.nn.Module):
+    """What the loss of a library asks of a model: the scores of pairs, here given ones, the second text of a pair being its number."""
+
+    device, num_labels, max_seq_length = torch.device("cpu"), 1, None
+
+    def __init__(self, scores):
+        super().__init__()
+        self.scores = scores
+
+    def preprocess(self, pairs, **_):
+        return {"numbers": torch.tensor([int(number) for _, number in pairs])}
+
+    def forward(self, features):
+        return {"scores": self.scores[features["numbers"]]}
+
+
+@pytest.mark.slow
+def test_both_losses_of_lists_are_a_librarys():
+    """sentence-transformers takes the softmax of labels: of a teacher's scores, or, with labels of 0 and 10,000, of right candidates."""
+    from sentence_transformers.cross_encoder.losses import ListNetLoss
+
+    generator = torch.Generator().manual_seed(5)
+    sizes = (4, 2, 5)
+    logits, teacher = (torch.full((3, 5), -torch.inf) for _ in range(2))
+    labels = torch.full((3, 5), -100)
+    for row, size in enumerate(sizes):
+        logits[row, :size], teacher[row, :size] = torch.randn(2, size, generator=generator) * 2
+        labels[row, :size] = torch.tensor([1, 0, 1, 0, 0])[:size]
+    real = labels >= 0
+    documents = [[str(number) for number in range(sum(sizes[:row]), sum(sizes[: row + 1]))] for row in range(3)]
+    theirs = ListNetLoss(Scores(logits[real]), activation_fn=torch.nn.Identity())
+    asked = (["?"] * 3, documents)
+    of_teacher = theirs(asked, [scores[there] for scores, there in zip(teacher, real)])
+    torch.testing.assert_close(losses.distillation(logits.where(real, 7.0), teacher), of_teacher)
+    of_labels = theirs(asked, [1e4 * row[there].float() for row, there in zip(labels, real)])
+    torch.testing.assert_close(losses.listwise(logits.where(real, 7.0), labels), of_labels)
+
+
+@pytest.mark.parametrize(("loss", "empty"), [(losses.listwise, -100), (losses.distillation, -math.inf)])
+def test_lists_in_parts_sum_to_the_whole_and_empty_places_count_for_nothing(loss, empty):
+    generator = torch.Generator().manual_seed(2)
+    logits = (torch.randn(6, 5, generator=generator) * 3).requires_grad_()
+    target = torch.randint(0, 2, (6, 5), generator=generator)
+    target[:, 0] = 1
+    target = (target if loss is losses.listwise else target + torch.randn(6, 5, generator=generator)).clone()
+    target[:, 3:] = empty
+    whole = loss(logits, target)
+    parts = sum(loss(logits[a:b], target[a:b], 6) for a, b in [(0, 1), (1, 4), (4, 6)])
+    torch.testing.assert_close(parts, whole)
+    torch.testing.assert_close(loss(logits[:, :3], target[:, :3]), whole)
+    whole.backward()
+    assert logits.grad[:, :3].all() and not logits.grad[:, 3:].any()
 
 
 # ------------------------------------------------------------------ of two and of three vectors

@@ -35,6 +35,9 @@ from .batches import (
     FinetuningBatches as FinetuningBatches,
 )
 from .batches import (
+    ListBatches as ListBatches,
+)
+from .batches import (
     LongBatches as LongBatches,
 )
 from .batches import (
@@ -47,6 +50,7 @@ from .batches import (
     micro_batches as micro_batches,
 )
 from .groups import Groups as Groups
+from .groups import Lists as Lists
 from .masking import share_to_mask as share_to_mask
 from .pairs import (
     IGNORED as IGNORED,

@@ -16,6 +16,7 @@ from .template import Template
 # Tokens of a micro-batch for scoring, padding included; on a CPU a small one stays in a core's cache.
 TOKENS_ON_CPU = 1 << 10
 TOKENS_ON_GPU = 1 << 16
+WHOLE = 1 << 60  # the limit of a micro-batch that is cut already
 # Numbers in the keys of draws.
 MASKS = 0x3A5C
 EPOCH_ORDER = 0xF17E
@@ -163,6 +164,49 @@ class FinetuningBatches:
         labels = self.pairs.labels_of(members)
         micro = laid_out(self.layout, ragged, labels, self.pairs.template.pad, self.micro_tokens)
         return optimiser_batch(micro, len(labels), len(ragged.ids), labels=int((labels != IGNORED).sum()))
+
+
+class ListBatches(FinetuningBatches):
+    """Optimiser batches of lists of candidates, by step. The candidates of a list are in one micro-batch, so that a loss compares them.
+
+    A micro-batch has, besides its pairs, lists (L, k): where in it the candidates of each list are, -1 in an empty place; labels (L, k),
+    and teacher (L, k) where there is one. An optimiser batch has `lists`: those with a loss.
+    Args:
+        pairs: `groups.Lists`.
+        batch_size: lists a step.
+        micro_tokens: padded tokens of a micro-batch; one list always fits.
+        teacher: another ranker's scores of all candidates (N,), for `losses.distillation`; without them labels are learnt.
+    """
+
+    def __init__(self, pairs, epochs, batch_size, max_tokens, micro_tokens=8192, seed=0, layout=None, teacher=None):
+        super().__init__(pairs, epochs, batch_size, max_tokens, micro_tokens, seed, layout)
+        self.teacher = teacher
+
+    def __getitem__(self, step: int) -> dict:
+        epoch = step // self.steps_an_epoch
+        members = self.pairs.members(self.examples(step), keyed(self.seed, epoch, GROUPING))
+        ragged, real = self.pairs.join(members, self.max_tokens), members >= 0
+        sizes = real.sum(1)
+        longest = np.maximum.reduceat(ragged.lengths, sizes.cumsum() - sizes)
+        micro = [self._micro(ragged, members, part) for part in cut(longest, self.micro_tokens, sizes)]
+        answered = (self.pairs.labels_of(members) == 1).any(1)
+        lists = len(members) if self.teacher is not None else int(answered.sum())
+        return optimiser_batch(micro, int(sizes.sum()), len(ragged.ids), lists=lists)
+
+    def _micro(self, ragged: Ragged, members: np.ndarray, part: np.ndarray) -> dict:
+        """The micro-batch of some lists."""
+        everywhere = np.full(members.shape, -1)
+        everywhere[members >= 0] = np.arange(len(ragged.lengths))
+        places = everywhere[part]
+        rows, here = places[places >= 0], members[part]
+        # The pairs' numbers take the place of their labels: they tell the order that the layout gave them.
+        (micro,) = laid_out(self.layout, ragged.take(rows), np.arange(len(rows)), self.pairs.template.pad, WHOLE)
+        lists = np.full(places.shape, -1)
+        lists[places >= 0] = np.argsort(micro["labels"].numpy())
+        columns = {"lists": lists, "labels": self.pairs.labels_of(here).astype(np.int64)}
+        if self.teacher is not None:
+            columns["teacher"] = np.where(here < 0, -np.inf, self.teacher[here]).astype(np.float32)
+        return micro | tensors(columns)
 
 
 class LongBatches(FinetuningBatches):

@@ -1,4 +1,4 @@
-"""Candidates in groups of k that one encoder reads together with their question: [question, c_1 ... c_k]."""
+"""Candidates in groups of k of one question: lists for losses that compare them, and joint inputs [question, c_1 ... c_k]."""
 
 from functools import cached_property, lru_cache
 
@@ -13,22 +13,22 @@ from .template import Template
 BLOCK = 1 << 16  # candidates whose texts are hashed together
 
 
-class Groups:
-    """All candidates of a split in groups of k, each a joint example of k + 1 slots; a question's last group has empty slots.
+class Lists:
+    """All candidates of a split in lists of up to k of one question; each candidate stays an input of its own.
 
-    The groups and the slots are drawn from the texts and a key: the order of rows, which gives away the labels of TREC-QA, does not
-    matter. Every candidate is in one group; where a question has a text twice, the draw assigns its rows to slots.
-    Paper: joint_inference, section 3.2.
-    Deviation: D-75.
+    A list is drawn from the texts and a key: the order of rows, which gives away the labels of TREC-QA, does not matter. Every
+    candidate is in one list.
     Args:
-        k: candidates of a group.
+        pairs: `pairs.Pairs`.
+        k: candidates of a list; a question with more of them has several lists, drawn anew every epoch.
+    Raises: ValueError for groups, which a model reads together.
     """
 
-    def __init__(self, tokenizer, questions, k: int):
-        self._pairs = pairs.Pairs(tokenizer, questions)
-        self.template = Template.of(tokenizer, 1)
-        self.k = k
-        self.labels, self.owners, self.question_ids = self._pairs.labels, self._pairs.owners, self._pairs.question_ids
+    def __init__(self, pairs: pairs.Pairs, k: int):
+        if isinstance(pairs, Lists):
+            raise ValueError(f"lists of pairs expected, got {type(pairs).__name__}, which one input holds already")
+        self._pairs, self.template, self.k = pairs, pairs.template, k
+        self.labels, self.owners, self.question_ids = pairs.labels, pairs.owners, pairs.question_ids
         self._sizes = np.bincount(self.owners, minlength=len(self.question_ids))
         self._groups = -(-self._sizes // k)
         self.members_of = lru_cache(maxsize=2)(self._arranged)
@@ -67,14 +67,33 @@ class Groups:
         summed = np.concatenate([np.zeros(1, np.uint64), keyed(position, tokens).cumsum()])
         return summed[ends] - summed[ends - lengths]
 
+    def labels_of(self, members: np.ndarray) -> np.ndarray:
+        """Labels of the places; IGNORED for an empty one. Shapes: (B, k) -> (B, k)"""
+        return self._pairs.labels_of(members)
+
+    def join(self, members: np.ndarray, max_tokens: int) -> ragged.Ragged:
+        """The pairs of some lists, list by list. Shapes: (B, k) -> as many examples as candidates"""
+        return self._pairs.join(members[members >= 0], max_tokens)
+
+
+class Groups(Lists):
+    """Candidates in groups of k, each a joint example of k + 1 slots; a question's last group has empty slots.
+
+    Where a question has a text twice, the draw assigns its rows to slots.
+    Paper: joint_inference, section 3.2.
+    Deviation: D-75.
+    Args:
+        k: candidates of a group.
+    """
+
+    def __init__(self, tokenizer, questions, k: int):
+        super().__init__(pairs.Pairs(tokenizer, questions), k)
+        self.template = Template.of(tokenizer, 1)
+
     def mean_over_duplicates(self, scores: np.ndarray) -> np.ndarray:
         """Scores; duplicate texts of a question, which differ in their slots, share their mean score. Shapes: (N,) -> (N,)"""
         texts = pd.Series(scores).groupby([self.owners, self._hashes], sort=False)
         return texts.transform("mean").to_numpy(scores.dtype)
-
-    def labels_of(self, members: np.ndarray) -> np.ndarray:
-        """Labels of the slots; IGNORED for an empty slot. Shapes: (B, k) -> (B, k)"""
-        return self._pairs.labels_of(members)
 
     def join(self, members: np.ndarray, max_tokens: int) -> ragged.Ragged:
         """Joint examples of questions and candidates, every text cut to L = max_tokens / (k + 1). Shapes: (B, k) -> B examples"""

@@ -172,7 +172,10 @@ class PairEncoder(nn.Module):
     def losses(self, outputs: tuple, micro: dict, batch: dict) -> torch.Tensor:
         """A micro-batch's share of the parts of the loss of its optimiser batch: [L_mlm, L_pair], and L_td of ELECTRA."""
         pair, mlm, *detection = outputs
-        objective = losses.pair(pair, micro["labels"], batch.get("labels", batch["examples"]))
+        if "lists" in micro:
+            objective = loss_of_lists(pair, micro, batch["lists"])
+        else:
+            objective = losses.pair(pair, micro["labels"], batch.get("labels", batch["examples"]))
         masked = torch.zeros_like(objective)
         if mlm is not None:
             masked = losses.mlm(mlm, micro["masked_targets"], batch["masked"])
@@ -196,6 +199,14 @@ class PairEncoder(nn.Module):
 
     def add_files(self, folder: Path) -> None:
         """Write what a kind of model has besides backbone, heads and tokenizer."""
+
+
+def loss_of_lists(pair: torch.Tensor, micro: dict, total: int) -> torch.Tensor:
+    """The loss of a micro-batch of lists (`inputs.ListBatches`): distillation where it has a teacher's scores, else listwise."""
+    scores = (pair[:, 1] - pair[:, 0])[micro["lists"].clamp(min=0)]
+    if "teacher" in micro:
+        return losses.distillation(scores, micro["teacher"], total)
+    return losses.listwise(scores, micro["labels"], total)
 
 
 def takes_types(backbone: nn.Module) -> bool:

@@ -105,7 +105,8 @@ def test_budget_small_learns_its_objectives_without_masked_language_modelling():
             pairs = {"wikiqa": 8_672, "trecqa": 5_914, "nq_sentences": 27_930, "selqa": 7_660}
             questions = {"wikiqa": 873, "nq_sentences": 5_668}
             share = given["train_limit"] / questions[given["dataset"]] if given["train_limit"] else 1
-            steps = given["epochs"] * share * pairs[given["dataset"]] / given["batch_size"]
+            examples = {"nq_sentences": 5_837} if given["loss"] else pairs  # lists of up to 16 candidates
+            steps = given["epochs"] * share * examples[given["dataset"]] / given["batch_size"]
             assert given["epochs"] == 3 and abs(given["warmup_steps"] - steps / 10) < 1 and given["patience"] is None
             assert given["protocol"] == {"trecqa": "asbert"}.get(given["dataset"], "clean")
     assert runs.settings("pretrain", {"budget": "paper"})["mlm_weight"] == 1
@@ -545,7 +546,7 @@ def test_a_control_of_the_head_differs_in_nothing_else(paper, row, control):
 def test_at_budget_small_nq_sentences_is_ranked_in_place_of_asnq():
     """Every row of a pre-training learns it from the same start as the other data sets, and TANDA adapts the run of the plain backbone."""
     jobs = plan("small")
-    rows = {job.row for job in jobs if job.dataset == "nq_sentences"}
+    rows = {job.row for job in jobs if job.dataset == "nq_sentences"} - {"roberta_listwise_500", "roberta_distilled_500"}
     assert rows == {job.row for job in jobs if job.dataset == "wikiqa"} - {"tanda_roberta"}
     (transfer,) = {job.needs for job in jobs if job.row == "tanda_roberta"}
     (first,) = (job for job in jobs if (job.folder,) == transfer)
@@ -565,3 +566,15 @@ def test_a_seed_pre_trains_on_its_own_where_the_budget_says_so():
         assert before.notebook == "pretrain" and before.seed == (job.seed if job.dataset == "nq_sentences" else 0)
         assert job.parameters["model"] == before.folder.as_posix()
     assert [job.seed for job in jobs if job.notebook == "pretrain"] == [0, 2]
+
+
+def test_a_student_learns_from_the_run_before_it_and_starts_from_the_backbone():
+    jobs = plan("small", rows=["roberta_base_500", "roberta_distilled_500"], seeds=[0, 1])
+    students = [job for job in jobs if job.parameters.get("loss") == "distillation"]
+    teachers = {job.folder: job for job in jobs if job.row == "roberta_base_500" and job.dataset == "nq_sentences"}
+    assert [job.seed for job in students] == [0, 1] and len(teachers) == 2
+    for student in students:
+        teacher = teachers[student.needs[0]]  # no run of its own: the seed's own run of the other row
+        assert student.parameters["teacher"] == teacher.folder.as_posix() and teacher.seed == student.seed
+        assert student.parameters["model"] == teacher.parameters["model"] == "ibm-granite/granite-embedding-30m-english"
+        assert (teacher.parameters["train_limit"], student.parameters["train_limit"]) == (500, 1500)

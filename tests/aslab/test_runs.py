@@ -341,3 +341,24 @@ def test_a_run_that_is_not_there_is_not_asked_of_the_hub(project, name):
 def test_an_empty_name_among_models_is_no_folder():
     with pytest.raises(ValueError, match="models: expected names joined by commas, one is empty in 'bm25,'"):
         runs.models("bm25,", "laptop")
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"loss": "listwise", "architecture": "joint"}, "a joint model reads candidates together"),
+        ({"loss": "distillation"}, "got None with loss distillation"),
+        ({"teacher": "bm25"}, "got 'bm25' with loss None"),
+        ({"loss": "listwise", "teacher": "bm25"}, "got 'bm25' with loss listwise"),
+        ({"loss": "distillation", "teacher": "bm26"}, "teacher: no folder or run 'bm26'; did you mean 'bm25'"),
+    ],
+)
+def test_a_loss_on_lists_takes_pairs_and_a_teacher_is_of_distillation(given, message):
+    with pytest.raises(ValueError, match=message):
+        runs.identity("finetune", given)
+
+
+def test_a_run_on_lists_has_lists_of_sixteen_and_one_of_pairs_has_no_size():
+    settings = [runs.settings("finetune", {"budget": "small", "loss": loss}) for loss in (None, "listwise", "distillation")]
+    assert [(s["k"], s["batch_size"], s["warmup_steps"]) for s in settings] == [(None, 32, 81), (16, 8, 38), (16, 8, 38)]
+    assert runs.identity("finetune", {"loss": "distillation", "teacher": "bm25"})["inputs"]["teacher"] == "bm25"

@@ -13,11 +13,13 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 
 from aslab import parameters, rundir, runs
 from aslab import rankers as listed
+from asutil.data import answers
 from asutil.metrics import calibration
 from asutil.tasks import rankers
 
@@ -233,6 +235,27 @@ def test_shuffled_labels_are_learnt_and_true_ones_are_validated(line, corpus_fil
     assert [row["tokens"] for row in logs[0] if "tokens" in row] == [row["tokens"] for row in logs[1] if "tokens" in row]  # the same text
     first, other = (next(row for row in log if "objective_loss" in row) for log in logs)
     assert first["mlm_loss"] == other["mlm_loss"] and first["objective_loss"] != other["objective_loss"]
+
+
+def test_a_run_learns_from_lists_and_another_from_it_as_its_teacher(line, questions_file):
+    folder, pretrained, _ = line
+    made = {}
+    for loss in ("listwise", "distillation"):
+        (folder / loss).mkdir()
+        taught = {"teacher": made["listwise"]} if loss == "distillation" else {}
+        options = {"epochs": 2, "max_tokens": 48, "loss": loss, "k": 3, **taught}
+        papermill("finetune", folder / loss, model=pretrained, dataset=questions_file, **options)
+        (made[loss],) = (folder / loss).glob("finetune-*")
+    listwise, student = (rundir.read_record(run) for run in made.values())
+    assert listwise["settings"]["loss"] == "listwise" and "listwise" in listwise["name"]
+    assert (listwise["settings"]["k"], listwise["settings"]["batch_size"]) == (3, 8)
+    assert student["inputs"]["teacher"] == listwise["hash"] and student["settings"]["teacher"] == listwise["name"]
+    teacher = rundir.read_table(made["distillation"], "teacher.parquet")
+    again = rankers.load_ranker(made["listwise"], "cpu").score(answers.load_answers(questions_file)["train"], progress=False)
+    assert teacher["candidate_id"].tolist() == again["candidate_id"].tolist()
+    assert np.abs(teacher["score"] - again["score"]).max() < 1e-4
+    assert student["tables_sha256"]["teacher.parquet"] and student["weights_sha256"] != listwise["weights_sha256"]
+    assert not (made["distillation"] / "scoring_teacher").exists()
 
 
 def test_dev_is_ranked_as_often_as_asked(line):

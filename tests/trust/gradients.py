@@ -158,6 +158,23 @@ def slow_triplet(*three, squared, selection="all", margin=2.0):
     return sum(loss for loss, kind in slow.triplets(*three, margin, squared) if selection in ("all", kind))
 
 
+def lists_of_candidates():
+    """Labels of three lists, the last of them without a right candidate, and scores of a teacher."""
+    empty = torch.tensor([[0, 0, 0, 0], [0, 0, 0, 1], [0, 0, 1, 1]]).bool()
+    labels = torch.tensor([[1, 0, 1, 0], [0, 1, 0, 0], [0, 0, 0, 0]]).masked_fill(empty, slow.IGNORED)
+    return labels, drawn(3, 4).detach().masked_fill(empty, -torch.inf)
+
+
+def cases_of_listwise():
+    for total in (None, 8):
+        yield f"total {total}", losses.listwise, slow.listwise, (drawn(3, 4), lists_of_candidates()[0], total)
+
+
+def cases_of_distillation():
+    for total in (None, 8):
+        yield f"total {total}", losses.distillation, slow.distillation, (drawn(3, 4), lists_of_candidates()[1], total)
+
+
 def cases_of_or_softmax():
     logits, right = drawn(4, 6), torch.rand(4, 6) < 0.4
     right[0], right[1, 2] = False, True
@@ -198,6 +215,12 @@ def cases_of_pair_encoder():
     fast = partial(total, PairEncoder, mlm_weight=0.5, objective_weight=3.0)
     yield "pair and mlm", fast, lambda pair, words: 0.5 * of_words(words) + 3 * of_pair(pair), (pair, words)
     yield "pair alone", lambda pair: total(PairEncoder, pair, None), of_pair, (pair,)
+    labels, teacher = lists_of_candidates()
+    places = torch.tensor([[4, 0, 2, 5], [1, 8, 3, -1], [6, 7, -1, -1]])  # the order of the micro-batch is another
+    for name, given in (("listwise", {"labels": labels}), ("distillation", {"labels": labels, "teacher": teacher})):
+        compared = {"lists": places, **given}
+        of_lists = lambda pair, name=name, given=given: getattr(slow, name)((pair[:, 1] - pair[:, 0])[places], [*given.values()][-1], 8)
+        yield name, lambda pair, micro=compared: PairEncoder.losses(None, (pair, None), micro, {"lists": 8})[1], of_lists, (drawn(9, 2),)
     fast = lambda pair, words, tokens: total(ElectraEncoder, pair, words, (tokens, replaced, real), detection_weight=50.0)
     expected = lambda pair, words, tokens: of_words(words) + of_pair(pair) + 50 * of_tokens(tokens)
     yield "electra", fast, expected, (pair, words, tokens)
@@ -294,6 +317,8 @@ LOSSES = {
     "mlm": lambda: cases_of_cross_entropy(losses.mlm),
     "pair": lambda: cases_of_cross_entropy(losses.pair),
     "replaced_token": cases_of_replaced_token,
+    "listwise": cases_of_listwise,
+    "distillation": cases_of_distillation,
     "siamese": cases_of_siamese,
     "distance": cases_of_distance,
     "triplet_kinds": cases_of_triplet_kinds,

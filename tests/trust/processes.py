@@ -117,6 +117,7 @@ def batches(index, seed: int, steps: int = 5) -> dict:
     }
     for name, read in pairs.items():
         made[name] = inputs.FinetuningBatches(read, 2, 4, 128, 500, seed)
+    made["lists"] = inputs.ListBatches(groups.Lists(pairs["pair"], 3), 2, 4, 128, 500, seed)
     for architecture in ("siamese", "triplet"):
         made[architecture] = triplets.TripletBatches(triplets.examples_for(architecture, tokenizer, asked), 2, 5, 64, 500, seed)
     marked = copy.deepcopy(tokenizer)

@@ -57,6 +57,27 @@ def or_softmax(logits: list[float], right: list[bool]) -> float:
     return log_of_sum(logits) - log_of_sum(places) if places else 0.0
 
 
+def lists(logits, shares, real, total) -> float:
+    """Minus the log of a candidate's share of the softmax of its list, by its share of the target."""
+    terms = []
+    for row, wanted, there in zip(logits.tolist(), shares, real.tolist()):
+        normaliser = log_of_sum([z for z, is_there in zip(row, there) if is_there])
+        terms += [share * (normaliser - z) for z, share, is_there in zip(row, wanted, there) if is_there]
+    return math.fsum(terms) / total
+
+
+def listwise(logits, labels, total=None) -> float:
+    rights = [sum(label == 1 for label in row) for row in labels.tolist()]
+    shares = [[(label == 1) / max(right, 1) for label in row] for row, right in zip(labels.tolist(), rights)]
+    return lists(logits, shares, labels != IGNORED, total or sum(map(bool, rights)))
+
+
+def distillation(logits, teacher, total=None) -> float:
+    powers = [[math.exp(score) for score in row] for row in teacher.tolist()]
+    shares = [[power / math.fsum(row) for power in row] for row in powers]
+    return lists(logits, shares, teacher > -math.inf, total or len(logits))
+
+
 def question_evidence(
     questions, sentences, evidence, kind, temperatures, similarity="cosine", wrong_types=True, other="exclude", reduction="mean"
 ) -> float:
