@@ -35,10 +35,20 @@ def test_the_container_installs_the_lock_with_torch_of_the_index_that_is_named(t
     folder.mkdir()
     for kind, words in steps:
         if kind == "COPY" and words != ". .":
-            shutil.copy(ROOT / words.split()[0], folder)
+            for name in words.split()[:-1]:
+                shutil.copy(ROOT / name, folder)
         elif kind == "RUN" and "apt-get" not in words:
             subprocess.run(["sh", "-e", "-c", words], cwd=folder, env=os.environ | own, check=True)
     (torch,) = (line for line in LOCK.splitlines() if line.startswith("torch=="))
     first, *others = (folder / "asked").read_text().splitlines()
     assert first == f"install --no-cache-dir --index-url https://index {torch}"
-    assert others == ["install --no-cache-dir --requirement requirements.lock", "make install"]
+    assert others == ["install --no-cache-dir --no-deps --require-hashes --requirement requirements.hashes", "make install"]
+
+
+def test_every_pin_but_torch_has_the_hashes_of_its_files():
+    hashed = (ROOT / "requirements.hashes").read_text("utf-8")
+    entries = re.findall(r"^(\S+)==([^\s;]+).*((?: \\\n +--hash=sha256:[0-9a-f]{64})+)$", hashed, re.MULTILINE)
+    pins = re.findall(r"^(\S+)==([^\s;]+)", LOCK, re.MULTILINE)
+    same = lambda pins: sorted((re.sub(r"[-_.]+", "-", name).lower(), version) for name, version, *_ in pins)
+    assert same(entries) == same(pin for pin in pins if pin[0] != "torch")
+    assert hashed.count("--hash") == sum(files.count("--hash") for *_, files in entries) > len(pins)

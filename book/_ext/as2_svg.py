@@ -7,8 +7,9 @@ from collections import Counter
 MARK = r'<path d="([^"]*)" clip-path="([^"]*)" style="([^"]*)"/>'
 MARKS = re.compile(rf"(?:\s*{MARK}){{8,}}")  # so many in a row are worth a definition
 PLACES = re.compile(r'\b[dxy]="[^"]*"')
-LONG = re.compile(r"-?\d+\.\d{5,}")
+LONG = re.compile(r"-?\d+\.\d{4,}")
 FONTS = re.compile(r"font-family: '[^;\"]*(?:; )?")
+WORDS = re.compile(r'<text style="([^"]*)" ')
 TICKS = re.compile(r'(<use [^>]*) style="stroke: [^;"]*; stroke-width: [^;"]*"')  # the style of their shape
 UPRIGHT = re.compile(r' transform="rotate\(-0 [^"]*"')
 FONT = "'DejaVu Sans', Verdana, sans-serif"
@@ -21,25 +22,30 @@ PAGE_COLOURS = {  # matplotlib's -> the page's; seaborn's legends are #333333
 
 
 def in_page_colours(svg: str) -> str:
-    """A figure's SVG in the page's own colours, and half of its bytes: one font, four digits of a point, equal marks defined once."""
+    """A figure's SVG in the page's own colours, and half of its bytes: one font, three decimals of a point, equal marks defined once."""
     for colour, of_page in PAGE_COLOURS.items():
         svg = svg.replace(colour, of_page)
     numbers = itertools.count()
-    svg = re.sub(r"\s*\n\s*", "\n", TICKS.sub(r"\1", UPRIGHT.sub("", FONTS.sub("", svg))))
-    svg = svg.replace("<svg ", f'<svg font-family="{FONT}" ', 1)
-    svg = PLACES.sub(lambda found: LONG.sub(lambda number: f"{float(number[0]):.4f}", found[0]), svg)
-    return MARKS.sub(lambda found: _defined(re.findall(MARK, found[0]), numbers), svg)
+    svg = re.sub(r"\s*\n\s*", "\n", TICKS.sub(r"\1", UPRIGHT.sub("", FONTS.sub("", svg)))).replace(">\n<", "><")
+    svg = _with_shared_words(svg).replace("<svg ", f'<svg font-family="{FONT}" ', 1)
+    svg = MARKS.sub(lambda found: _defined(re.findall(MARK, found[0]), numbers), svg)
+    return PLACES.sub(lambda found: LONG.sub(lambda number: f"{round(float(number[0]), 3)}", found[0]), svg)
+
+
+def _with_shared_words(svg: str) -> str:
+    """The drawing has the style that most of its words have; the others keep their own."""
+    styles = [style if "text-anchor" in style else f"{style}; text-anchor: start" for style in WORDS.findall(svg)]
+    if not styles:
+        return svg
+    shared, own = _shared(styles)
+    own = iter(own)
+    return WORDS.sub(lambda _: f"<text{next(own)} ", svg).replace("<svg ", f'<svg style="{shared}" ', 1)
 
 
 def _defined(marks: list[tuple[str, str, str]], numbers) -> str:
     """Marks in a group with the style that most of them have; one that comes again, in shape and style, is drawn by `<use>`."""
     paths, clips, styles = zip(*marks)
-    declared = [style.split("; ") for style in styles]
-    everywhere = set.intersection(*({part.split(":")[0] for part in parts} for parts in declared))
-    usual = Counter(styles).most_common(1)[0][0].split("; ")
-    shared = [part for part in usual if part.split(":")[0] in everywhere]  # a mark cannot undo what others have alone
-    own = ("; ".join(part for part in parts if part not in shared) for parts in declared)
-    attributes = [f' style="{style}"' if style else "" for style in own]
+    shared, attributes = _shared(styles)
     looks = list(zip(map(_from_origin, paths), attributes))
     prefix = clips[0].removeprefix("url(#").removesuffix(")")
     names = {look: f"{prefix}-{next(numbers)}" for look, count in Counter(looks).items() if count > 1}
@@ -51,7 +57,17 @@ def _defined(marks: list[tuple[str, str, str]], numbers) -> str:
             made += f'<use xlink:href="#{names[look]}" x="{x}" y="{y}"/>'
         else:
             made += f'<path d="{" ".join(path.split())}"{look[1]}/>'
-    return f'<g class="as2-marks" clip-path="{clips[0]}" style="{"; ".join(shared)}">{made}</g>'
+    return f'<g class="as2-marks" clip-path="{clips[0]}" style="{shared}">{made}</g>'
+
+
+def _shared(styles: list[str]) -> tuple[str, list[str]]:
+    """What most of these styles have for a group around them, and the attribute of each with what is its own."""
+    declared = [style.split("; ") for style in styles]
+    everywhere = set.intersection(*({part.split(":")[0] for part in parts} for parts in declared))
+    usual = Counter(styles).most_common(1)[0][0].split("; ")
+    shared = [part for part in usual if part.split(":")[0] in everywhere]  # a mark cannot undo what others have alone
+    own = ("; ".join(part for part in parts if part not in shared) for parts in declared)
+    return "; ".join(shared), [f' style="{style}"' if style else "" for style in own]
 
 
 def _from_origin(path: str) -> str:

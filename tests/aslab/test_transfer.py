@@ -96,12 +96,13 @@ def test_another_data_set_without_an_order_has_no_context(tables, tmp_path, cont
 
 
 def test_questions_that_a_model_was_trained_on_are_no_transfer(tables, tmp_path):
-    """By the run itself, and by a run that its model came from."""
+    """By the run itself, and by a run that its model came from or learnt from."""
     chain = {"finetune-a-0123456789ab": {"dataset": "trecqa"}, "finetune-b-0123456789ac": {"model": "finetune-a-0123456789ab"}}
     for name, parameters in chain.items():
         (tmp_path / "runs" / name).mkdir(parents=True)
         disk.write_json(tmp_path / "runs" / name / "run.json", {"notebook": "finetune", "given": parameters})
-    trained = [{"dataset": "trecqa"}, *({"dataset": "wikiqa", "model": name} for name in chain)]
+    taught = {"loss": "distillation", "teacher": "finetune-b-0123456789ac"}
+    trained = [{"dataset": "trecqa"}, *({"dataset": "wikiqa", **start} for start in [*({"model": name} for name in chain), taught])]
     for own in trained:
         with pytest.raises(ValueError, match="trecqa_transfer are the training questions of trecqa, which this model was fine-tuned on"):
             transfer.load("finetune", own | {"also_rank": "trecqa_transfer", "runs_dir": str(tmp_path / "runs")})

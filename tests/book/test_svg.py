@@ -20,7 +20,7 @@ def drawing() -> str:
     cells.pcolormesh(counts, edgecolor="#888888", linewidth=0.5)
     for (row, column), count in np.ndenumerate(counts):
         cells.text(column + 0.5, row + 0.5, count, ha="center")
-    cells.set_ylabel("rank")
+    cells.set_ylabel("rank", color="#777777", fontsize=7)
     marks.scatter(*random.normal(size=(2, 40)), c=random.choice(["C0", "C1"], 40), s=random.choice([10, 30], 40))
     marks.vlines(np.arange(12) / 10, 0, 1, colors="C2", linestyles=["--", "--", "-"])
     saved = io.StringIO()
@@ -63,7 +63,7 @@ def test_words_keep_place_turn_and_size():
         soup = BeautifulSoup(svg, "html.parser")
         texts.append([])
         for text in soup.find_all("text"):
-            style = declared(text["style"])
+            style = {"text-anchor": "start"} | declared(f"{soup.svg.get('style', '')}; {text.get('style', '')}")
             assert (style.pop("font-family", None) or soup.svg["font-family"]).startswith("'DejaVu Sans'")
             places.append([float(text["x"]), float(text["y"])])
             texts[-1].append((text.get_text(), style, text.get("transform", "rotate(-0 ").split()[0]))
