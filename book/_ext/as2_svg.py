@@ -33,11 +33,11 @@ def in_page_colours(svg: str) -> str:
 
 
 def _with_shared_words(svg: str) -> str:
-    """The drawing has the style that most of its words have; the others keep their own."""
+    """The drawing has the size and the anchor that most of its words have; the others keep their own."""
     styles = [style if "text-anchor" in style else f"{style}; text-anchor: start" for style in WORDS.findall(svg)]
     if not styles:
         return svg
-    shared, own = _shared(styles)
+    shared, own = _shared(styles, but="fill")  # the page has a rule for it
     own = iter(own)
     return WORDS.sub(lambda _: f"<text{next(own)} ", svg).replace("<svg ", f'<svg style="{shared}" ', 1)
 
@@ -60,10 +60,10 @@ def _defined(marks: list[tuple[str, str, str]], numbers) -> str:
     return f'<g class="as2-marks" clip-path="{clips[0]}" style="{shared}">{made}</g>'
 
 
-def _shared(styles: list[str]) -> tuple[str, list[str]]:
+def _shared(styles: list[str], but: str = "") -> tuple[str, list[str]]:
     """What most of these styles have for a group around them, and the attribute of each with what is its own."""
     declared = [style.split("; ") for style in styles]
-    everywhere = set.intersection(*({part.split(":")[0] for part in parts} for parts in declared))
+    everywhere = set.intersection(*({part.split(":")[0] for part in parts} for parts in declared)) - {but}
     usual = Counter(styles).most_common(1)[0][0].split("; ")
     shared = [part for part in usual if part.split(":")[0] in everywhere]  # a mark cannot undo what others have alone
     own = ("; ".join(part for part in parts if part not in shared) for parts in declared)

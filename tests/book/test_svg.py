@@ -2,6 +2,7 @@
 
 import io
 import re
+from pathlib import Path
 
 import as2_svg
 import matplotlib
@@ -9,6 +10,8 @@ import numpy as np
 import pytest
 from bs4 import BeautifulSoup
 from matplotlib.figure import Figure
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def drawing() -> str:
@@ -55,6 +58,16 @@ def test_a_drawing_of_fewer_bytes_shows_the_same():
     assert len(drawn(svg)) == len(drawn(less)) > 80
     for (before, style), (after, same) in zip(drawn(svg), drawn(less)):
         assert style == same and after == pytest.approx(before, abs=0.002)
+
+
+def test_no_rule_of_a_page_is_stronger_than_the_style_that_words_share():
+    rules = re.findall(r"([^{}]+)\{([^{}]*)\}", (ROOT / "book" / "_static" / "as2.css").read_text("utf-8"))
+    of_words = [(selector.strip(), rule) for selector, rule in rules if re.search(r"\btext\s*$", selector)]
+    assert len(of_words) > 1
+    soup = BeautifulSoup(as2_svg.in_page_colours(drawing().replace('<text style="', '<text style="fill: #888888; ')), "html.parser")
+    assert soup.svg["font-family"] and "fill: #888888" in soup.find("text")["style"]
+    for selector, rule in of_words:
+        assert ":not([font-family])" in selector or not declared(rule).keys() & declared(soup.svg["style"]).keys(), selector
 
 
 def test_words_keep_place_turn_and_size():
