@@ -48,15 +48,20 @@ def _defined(marks: list[tuple[str, str, str]], numbers) -> str:
     shared, attributes = _shared(styles)
     looks = list(zip(map(_from_origin, paths), attributes))
     prefix = clips[0].removeprefix("url(#").removesuffix(")")
-    names = {look: f"{prefix}-{next(numbers)}" for look, count in Counter(looks).items() if count > 1}
+    counted = Counter(looks) + Counter(
+        (shape, "") for shape, style in looks if style
+    )  # a `<use>` may have a style of its own
+    names = {look: f"{prefix}-{next(numbers)}" for look, count in counted.items() if count > 1}
     made = "".join(f'<path id="{name}" d="{shape}"{style}/>' for (shape, style), name in names.items())
     made = f"<defs>{made}</defs>" if made else ""
-    for path, look in zip(paths, looks):
+    for path, (shape, style) in zip(paths, looks):
         x, y = COORDINATE.findall(path)[:2]
-        if look in names:
-            made += f'<use xlink:href="#{names[look]}" x="{x}" y="{y}"/>'
+        if (shape, style) in names:
+            made += f'<use xlink:href="#{names[shape, style]}" x="{x}" y="{y}"/>'
+        elif (shape, "") in names:
+            made += f'<use xlink:href="#{names[shape, ""]}" x="{x}" y="{y}"{style}/>'
         else:
-            made += f'<path d="{" ".join(path.split())}"{look[1]}/>'
+            made += f'<path d="{" ".join(path.split())}"{style}/>'
     return f'<g class="as2-marks" clip-path="{clips[0]}" style="{shared}">{made}</g>'
 
 
