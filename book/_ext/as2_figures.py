@@ -7,7 +7,7 @@ import pages
 from pages import register, report
 
 from aslab import gallery, plan
-from aslab.analysis import difference_plots, examples
+from aslab.analysis import difference_plots, examples, learning_curve
 from aslab.show import picture, plots
 from aslab.show.markup import Html
 
@@ -60,7 +60,7 @@ def rank_moves(data: dict, runs, before: str, after: str) -> str:
 
 
 def interval_figure(name: str, plot, empty: str, of_paper: bool = False) -> None:
-    """Registers a plot of differences."""
+    """Registers a plot with intervals, whose words are its caption."""
 
     @register(name, empty=empty, of_paper=of_paper)
     @functools.wraps(plot)
@@ -74,3 +74,4 @@ interval_figure("claims-plot", difference_plots.claims_plot, "Differences of thi
 interval_figure("gains", difference_plots.gains_plot, "No row of this paper names a baseline.")
 NOT_TESTED = "Both intervals: not run, no claim has results of both its rows."
 interval_figure("own-gains", difference_plots.own_plot, NOT_TESTED, of_paper=True)
+interval_figure("learning-curve", learning_curve.learning_curve, "Learning curve: not run.")

@@ -72,6 +72,7 @@ TRACED = {
     "latency": traced_benchmarks.latency,
     "in-corpus": traced_repeats.in_corpus,
     "leaderboard": traced_leaderboard.leaderboard,
+    "learning-curve": traced_blocks.learning_curve,
     "mined": traced_leaderboard.mined,
     "rankers": traced_leaderboard.rankers,
     "limits": traced_gains.limits,
@@ -92,6 +93,7 @@ PLOTS = {  # beside what is said below them: how they are read, and what they mu
     "backbone-loss": (plots.lines, traced_backbone.loss_by_step),
     "growth": (plots.lines, traced_plots.growth),
     "latency": (plots.lines, traced_plots.latency),
+    "learning-curve": (plots.lines, traced_plots.learning_curve),
     "pca": (plots.marks, traced_plots.components),
     "slot-cosines": (plots.lines, traced_plots.slot_cosines),
 }

@@ -12,6 +12,7 @@ from bs4 import BeautifulSoup
 from pages import REGISTRY, differences, findings, miniature
 
 from aslab import papers, publish, records
+from aslab.analysis import learning_curve
 from aslab.show import pca
 from asutil.io import disk
 from tests.trust import Broken, pages, plots, traced_blocks, traced_gains, traced_plots
@@ -284,6 +285,24 @@ def test_a_measured_time_that_is_not_the_one_on_record_is_noticed_in_its_plot(na
     kept.write_text(json.dumps(result), encoding="utf-8")
     with pytest.raises(Broken, match="is drawn at"):
         pages.plotted_as_expected("page", figure, list(expected(tmp_path)))
+
+
+def test_a_learning_curve_that_is_not_the_records_is_noticed(tmp_path, directives):
+    paper, rows = "sentence_objectives", ("roberta_base_50", "roberta_base_500", "roberta_base")
+    (tmp_path / "experiments").mkdir()
+    shutil.copy(ROOT / "experiments" / f"{paper}.yml", tmp_path / "experiments")
+    for row in rows:
+        shutil.copytree(ROOT / "results" / paper / row, tmp_path / "results" / paper / row)
+    figure = learning_curve.learning_curve(paper, "nq_sentences", "small", *rows)
+    page = block(" ".join(["learning-curve", paper, "nq_sentences", "small", *rows]), directives("as2_figures").drawn(figure, figure.words))
+    assert pages.traced_block(tmp_path, "page", page) > 2 * (3 * 2 + 3 + 3 * 2)
+    kept = tmp_path / "results" / paper / "roberta_base_500" / "nq_sentences-small-seed0.json"
+    record = json.loads(kept.read_text("utf-8"))
+    for values in record["per_question"]:
+        values[2] *= 0.99
+    kept.write_text(json.dumps(record), encoding="utf-8")
+    with pytest.raises(Broken, match="fine-tuned is drawn at"):
+        pages.traced_block(tmp_path, "page", page)
 
 
 def test_lines_whose_words_in_the_legend_are_swapped_are_noticed(directives):

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from asutil.data import answers
 
+from . import traced_plots
 from .traced import EVERY, NAMES, NONE, Paper, by_question, spread, untrained, values
 
 EMBEDDED = ("pydocs", "pydocs_evidence")
@@ -179,6 +180,15 @@ def components(root: Path, name: str, row: str, dataset: str):
             said += f"{f', {far / near:.2f} times as far' if near else ''}, measured in all dimensions; these two hold "
             said += f"{100 * sum(shown[panel]['explained']):.0f} % of the variance."
         yield said
+
+
+def learning_curve(root: Path, name: str, dataset: str, budget: str, *rows: str):
+    """What a learning curve says in words."""
+    measured, _ = traced_plots.curve_of(root, name, dataset, budget, *rows)
+    seeds = sorted({counted for counted, *_ in measured.values()})
+    said = f"MAP on the test questions of {NAMES[dataset]} by the number of training questions: the mean over seeds, "
+    said += f"{' to '.join(map(str, seeds))} a point, with its 95 % interval over test questions, and rankers without training."
+    yield said
 
 
 # ------------------------------------------------------------------ verdicts, evidence, contexts

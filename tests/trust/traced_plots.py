@@ -6,13 +6,15 @@ A plot's points are compared in the order of the record.
 from pathlib import Path
 
 from .plots import Drawn
-from .traced import Paper
+from .traced import Paper, bootstrap, by_question
 from .traced_benchmarks import benchmark, cosines, slotted
 
 WAYS = {"pair": "pair model", "joint": "joint model", "pair_padded": "pair model, padded", "joint_padded": "joint model, padded"}
 FORMULA = {"attention": "formula, attention: (k + 1)² / 4k", "linear": "formula, linear: (k + 1) / 2k"}
 SETTINGS = {"together": "all questions in batches", "alone": "one question at a time"}
 RATE = ("tokens_a_second", "training, tokens a second")
+WITHOUT = {"document_order": "document order", "zero_shot": "zero-shot cosine", "bm25": "BM25"}
+TRAINING_QUESTIONS = {"nq_sentences": 5_668}
 GROWING = {
     "corpus": ("megabytes", "corpus, MB of text", "build_seconds", "seconds to build the index"),
     "candidates": ("candidates", "candidates of a question", "milliseconds_a_question", "milliseconds a question"),
@@ -40,6 +42,32 @@ def components(root: Path, name: str, row: str, dataset: str) -> Drawn:
                 [*shares, *"AB"[: len(asked)], title, f"mean distance: positive {near:.2f}, negative {far:.2f}"],
                 [*drawn, *zip(names, places)],
             )
+
+
+def curve_of(root: Path, name: str, dataset: str, budget: str, *rows: str) -> tuple[dict, dict[str, float]]:
+    """Training questions -> the MAP of each seed, and its mean and interval over test questions; the MAP of rankers without training."""
+    paper, measured, without = Paper(root, name), {}, {}
+    for row in rows:
+        if records := paper.of(row, dataset, (budget,)):
+            questions = records[0]["settings"].get("train_limit") or TRAINING_QUESTIONS[dataset]
+            mean, low, high, _ = bootstrap(tuple(by_question(records, "map").values()))
+            measured[questions] = len(records), 100 * mean, 100 * low, 100 * high
+            without = {word: 100 * records[0]["baselines"][key]["map"] for key, word in WITHOUT.items() if key in records[0]["baselines"]}
+    return dict(sorted(measured.items())), without
+
+
+def learning_curve(root: Path, name: str, dataset: str, budget: str, *rows: str) -> Drawn:
+    """An interval for each number of training questions, the line through their means, and a line for each ranker without training."""
+    measured, without = curve_of(root, name, dataset, budget, *rows)
+    if len(measured) > 1:
+        ends = min(measured), max(measured)
+        means = [(questions, mean) for questions, (_, mean, _, _) in measured.items()]
+        drawn = [("fine-tuned", [(questions, low), (questions, high)]) for questions, (_, _, low, high) in measured.items()]
+        drawn += [("fine-tuned", means), *((word, [(end, value) for end in ends]) for word, value in without.items())]
+        behind = [questions for questions, (_, _, low, _) in measured.items() if low <= max(without.values())]
+        first = next((questions for questions in measured if questions > max(behind, default=0)), None)
+        title = [f"with {first:,} questions, ahead of all without training"] if first else []
+        yield ["training questions", "MAP, points", *title], drawn
 
 
 def latency(root: Path) -> Drawn:

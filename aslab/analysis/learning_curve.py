@@ -1,0 +1,75 @@
+"""MAP by the number of training questions, beside rankers that need none."""
+
+import numpy as np
+import pandas as pd
+
+from asutil.data.data_sets import ANSWERS
+from asutil.metrics import significance
+
+from .. import records
+from ..records import COMMITTED
+from ..show.markup import NAMES
+from ..show.picture import Picture
+from ..show.plots import BLUE
+from .comparisons import rows_and_runs
+
+WITHOUT = ("document_order", "zero_shot", "bm25")
+LINES = ("--", "-.", ":")
+
+
+def points(paper: str, dataset: str, budget: str, rows: tuple[str, ...]) -> tuple[pd.DataFrame, dict[str, float]]:
+    """The MAP of rows that differ in their training questions, and of rankers without training on the same test questions, in points.
+
+    Returns: one line a row with committed records, by `questions`: map, its 95 % interval over questions as low and high, and seeds,
+        the MAP of each; and {ranker: MAP}.
+    """
+    _, runs = rows_and_runs(paper)
+    lines = runs[(runs.source == COMMITTED) & (runs.dataset == dataset) & (runs.budget == budget) & runs.row.isin(rows)]
+    measured, baselines = [], {}
+    for _, own in lines.groupby("row", sort=False):
+        record = own.record.iloc[0]
+        settings, baselines = record["settings"], record["baselines"]
+        questions = settings.get("train_limit") or ANSWERS[dataset].counts[settings["protocol"]]["train"][0]
+        values = [records.per_question(line)["average_precision"] for line in own.itertuples()]
+        mean = pd.concat(values).groupby(level=0, sort=False).mean()
+        low, high = significance.mean_interval(mean)
+        measured.append((questions, 100 * mean.mean(), 100 * low, 100 * high, [100 * one.mean() for one in values]))
+    table = pd.DataFrame(measured, columns=["questions", "map", "low", "high", "seeds"]).sort_values("questions")
+    return table, {name: 100 * baselines[name]["map"] for name in WITHOUT if name in baselines}
+
+
+def learning_curve(paper: str, dataset: str, budget: str, *rows: str):
+    """`points` as a matplotlib Figure; None with fewer than two numbers of training questions."""
+    table, without = points(paper, dataset, budget, rows)
+    if len(table) < 2:
+        return None
+    ahead = np.array(table.low > max(without.values()))
+    first = len(ahead) - int(np.argmin(ahead[::-1])) if not ahead.all() else 0  # from here on all are ahead
+    message = (
+        f"with {table.questions.iloc[first]:,} questions, ahead of all without training" if first < len(ahead) else ""
+    )
+    seeds = sorted({len(each) for each in table.seeds})
+    words = (
+        f"MAP on the test questions of {NAMES[dataset]} by the number of training questions: the mean over seeds, "
+        f"{' to '.join(map(str, seeds))} a point, with its 95 % interval over test questions, and rankers without training."
+    )
+    figure = Picture(words, figsize=(8, 3.8))
+    axis = figure.subplots()
+    axis.vlines(table.questions, table.low, table.high, color=BLUE)
+    axis.plot(table.questions, table["map"], color=BLUE, marker="o", label="fine-tuned")
+    for (name, value), dashes in zip(without.items(), LINES):
+        axis.plot(
+            table.questions.iloc[[0, -1]],
+            [value, value],
+            color="black",
+            linestyle=dashes,
+            linewidth=1,
+            label=NAMES[name],
+        )
+    axis.set_xscale("log")
+    axis.minorticks_off()
+    axis.set(xlabel="training questions", ylabel="MAP, points", xticks=table.questions, title=message)
+    axis.grid(alpha=0.3)
+    axis.xaxis.set_major_formatter("{x:,.10g}")
+    figure.legend(loc="outside lower center", ncols=4, fontsize="small", frameon=False)
+    return figure

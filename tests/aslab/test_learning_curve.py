@@ -1,0 +1,41 @@
+"""What a learning curve says: from which number of training questions on a model is ahead of all that needs none."""
+
+import pandas as pd
+import pytest
+
+from aslab.analysis import learning_curve as curves
+
+ROWS = ("roberta_base_50", "roberta_base_500", "roberta_base")
+
+
+@pytest.mark.parametrize(
+    ("lows", "message"),
+    [
+        ((60, 72, 80), "with 500 questions, ahead of all without training"),
+        ((60, 69, 80), "with 5,000 questions, ahead of all without training"),
+        ((75, 69, 80), "with 5,000 questions, ahead of all without training"),  # with 50 by chance: not from there on
+        ((71, 72, 80), "with 50 questions, ahead of all without training"),
+        ((60, 65, 69), ""),
+        ((75, 72, 69), ""),
+    ],
+)
+def test_the_title_says_from_where_on_the_whole_interval_is_above_the_best_ranker(monkeypatch, lows, message):
+    table = pd.DataFrame({"questions": [50, 500, 5000], "map": [low + 2 for low in lows], "low": lows, "high": [low + 4 for low in lows]})
+    table["seeds"] = [[70.0], [70.0, 71.0], [72.0]]
+    monkeypatch.setattr(curves, "points", lambda *_: (table, {"bm25": 66.0, "document_order": 70.0}))
+    figure = curves.learning_curve("sentence_objectives", "nq_sentences", "small")
+    axis = figure.axes[0]
+    assert axis.get_title() == message and "1 to 2 a point" in figure.words
+    lines = {line.get_label(): line.get_ydata().tolist() for line in axis.get_lines()}
+    assert lines == {"fine-tuned": table["map"].tolist(), "BM25": [66.0, 66.0], "document order": [70.0, 70.0]}
+
+
+def test_one_number_of_training_questions_is_no_curve():
+    assert curves.learning_curve("sentence_objectives", "nq_sentences", "small", *ROWS[:1]) is None
+    assert curves.learning_curve("sentence_objectives", "nq_sentences", "gpu", *ROWS) is None
+
+
+def test_all_questions_are_those_of_the_data_set():
+    table, without = curves.points("sentence_objectives", "nq_sentences", "small", ROWS)
+    assert table.questions.tolist() == [50, 500, 5_668] and set(without) == {"document_order", "zero_shot", "bm25"}
+    assert (table.low < table["map"]).all() and (table["map"] < table.high).all()
