@@ -191,8 +191,10 @@ def identity(notebook: str, given: dict, must_exist: bool = True) -> dict:
 
 
 def _check_loss(values: dict) -> None:
-    """Refuse a loss on lists of a model that reads lists already, and a teacher without distillation, or the reverse."""
+    """Refuse a loss on lists where there is nothing to compare, and a teacher without distillation, or the reverse."""
     loss, teacher = values.get("loss"), values.get("teacher")
+    if loss and values["k"] < 2:
+        raise ValueError(f"k: {loss} compares the candidates of a list, at least 2 expected, got {values['k']}")
     if loss and values["architecture"] == "joint":
         raise ValueError(f"loss: {loss} compares pairs, and a joint model reads candidates together: leave loss out")
     if (loss == "distillation") != (teacher is not None):

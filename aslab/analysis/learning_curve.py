@@ -1,6 +1,5 @@
 """MAP by the number of training questions, beside rankers that need none."""
 
-import numpy as np
 import pandas as pd
 
 from asutil.data.data_sets import ANSWERS
@@ -43,11 +42,9 @@ def learning_curve(paper: str, dataset: str, budget: str, *rows: str):
     table, without = points(paper, dataset, budget, rows)
     if len(table) < 2:
         return None
-    ahead = np.array(table.low > max(without.values()))
-    first = len(ahead) - int(np.argmin(ahead[::-1])) if not ahead.all() else 0  # from here on all are ahead
-    message = (
-        f"with {table.questions.iloc[first]:,} questions, ahead of all without training" if first < len(ahead) else ""
-    )
+    behind = table.questions[table.low <= max(without.values())].max()  # NaN where no interval reaches down to them
+    ahead = table.questions[~(table.questions <= behind)]
+    message = f"with {ahead.iloc[0]:,} questions, ahead of all without training" if len(ahead) else ""
     seeds = sorted({len(each) for each in table.seeds})
     words = (
         f"MAP on the test questions of {NAMES[dataset]} by the number of training questions: the mean over seeds, "
@@ -58,14 +55,8 @@ def learning_curve(paper: str, dataset: str, budget: str, *rows: str):
     axis.vlines(table.questions, table.low, table.high, color=BLUE)
     axis.plot(table.questions, table["map"], color=BLUE, marker="o", label="fine-tuned")
     for (name, value), dashes in zip(without.items(), LINES):
-        axis.plot(
-            table.questions.iloc[[0, -1]],
-            [value, value],
-            color="black",
-            linestyle=dashes,
-            linewidth=1,
-            label=NAMES[name],
-        )
+        ends = table.questions.iloc[[0, -1]]
+        axis.plot(ends, [value, value], color="black", linestyle=dashes, linewidth=1, label=NAMES[name])
     axis.set_xscale("log")
     axis.minorticks_off()
     axis.set(xlabel="training questions", ylabel="MAP, points", xticks=table.questions, title=message)

@@ -347,6 +347,7 @@ def test_an_empty_name_among_models_is_no_folder():
     ("given", "message"),
     [
         ({"loss": "listwise", "architecture": "joint"}, "a joint model reads candidates together"),
+        ({"loss": "listwise", "k": 1}, "k: listwise compares the candidates of a list, at least 2 expected, got 1"),
         ({"loss": "distillation"}, "got None with loss distillation"),
         ({"teacher": "bm25"}, "got 'bm25' with loss None"),
         ({"loss": "listwise", "teacher": "bm25"}, "got 'bm25' with loss listwise"),
