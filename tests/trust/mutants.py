@@ -41,8 +41,15 @@ TESTS = {
     "inputs/cut": ("inputs/test_cut", "inputs/test_pairs", "inputs/test_groups"),
     "inputs/ragged": ("inputs/test_cut", "inputs/test_pairs", "inputs/test_groups"),
     "inputs/pairs": ("inputs/test_pairs", "models/test_context_models", "inputs/test_groups", "models/test_joint"),
-    "inputs/batches": ("inputs/test_pairs", "models/test_context_models", "inputs/test_groups", "models/test_joint", "tasks/test_finding"),
-    "models/pair": ("models/test_pair", "models/test_context_models", "models/test_joint", "models/test_loading"),
+    "inputs/batches": (
+        "inputs/test_pairs",
+        "models/test_context_models",
+        "inputs/test_groups",
+        "inputs/test_lists",
+        "models/test_joint",
+        "tasks/test_finding",
+    ),
+    "models/pair": ("models/test_pair", "models/test_context_models", "models/test_joint", "models/test_loading", "inputs/test_lists"),
     **{
         f"heads/{file}": ("models/test_pair", "heads/test_heads", "models/test_embedder", "models/test_joint")
         for file in ("base", "ie_k", "ae_k", "ie_1", "ae_1", "pair_max", "pair_weighted", "siamese", "question_types")
