@@ -263,7 +263,7 @@ def test_how_many_questions_are_learnt_and_asked_and_how_much_seeds_differ():
 
 
 def test_what_the_page_on_ranking_says_of_labels_and_first_stages():
-    """Of 50, 500 and all training questions of NQ sentences; of the record of first stages what is kept among the best 30."""
+    """Of 50, 500 and all training questions of NQ sentences; of three losses; of the record of first stages what is kept among the best 30."""
     text = (BOOK / "rank.md").read_text("utf-8")
     few, some, every = (mean("sentence_objectives", row, "nq_sentences") for row in ("roberta_base_50", "roberta_base_500", "roberta_base"))
     place = ("sentence_objectives", "roberta_base", "nq_sentences", "small")
@@ -271,6 +271,15 @@ def test_what_the_page_on_ranking_says_of_labels_and_first_stages():
     assert "With 50 questions the model is worse than the encoder that it started from" in text
     assert few < baseline(*place, "zero_shot") and max(untrained) < some < every
     assert "with 500 it is ahead of every ranker without training" in text
+    listwise = mean("sentence_objectives", "roberta_listwise_500", "nq_sentences")
+    assert "A loss on lists gained one point of MAP" in text and 0.005 < listwise - some < 0.015
+    assert "Ten times as many labels gained ten" in text and 0.095 < every - some < 0.115
+    seeds = "one", "two", "three"
+    student = committed("sentence_objectives", "roberta_distilled_500", "nq_sentences", "small")
+    assert (
+        f"(of the student {seeds[len(student) - 1]})" in text
+        and len(committed("sentence_objectives", "roberta_base_500", "nq_sentences", "small")) == 3
+    )
     sets = json.loads((ROOT / "results" / "first_stage.json").read_text("utf-8"))["sets"]
     granite, bm25 = (
         [1 - recall["30"]["recall"] for name, recall in sets[0]["recall"].items() if ("granite" in name) == own] for own in (1, 0)
