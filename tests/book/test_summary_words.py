@@ -263,7 +263,7 @@ def test_how_many_questions_are_learnt_and_asked_and_how_much_seeds_differ():
 
 
 def test_what_the_page_on_ranking_says_of_labels_and_first_stages():
-    """Of 50, 500 and all training questions of NQ sentences; of three losses; of the record of first stages what is kept among the best 30."""
+    """Of 50, 500 and all training questions of NQ sentences; of three losses; of first stages what is kept among the best 30."""
     text = (BOOK / "rank.md").read_text("utf-8")
     few, some, every = (mean("sentence_objectives", row, "nq_sentences") for row in ("roberta_base_50", "roberta_base_500", "roberta_base"))
     place = ("sentence_objectives", "roberta_base", "nq_sentences", "small")
