@@ -31,7 +31,7 @@ from ..trust.hostile_book import without_figures
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).resolve().parents[2]
-GENERATED = shutil.ignore_patterns("_build", "runs", "notebooks", "data_cards", "__pycache__")
+GENERATED = shutil.ignore_patterns("_build", "runs", "notebooks", "data_cards", "gallery", "reports", "__pycache__")
 NO_NETWORK = (
     "import socket\ndef refuse(*_, **__): raise OSError('no network in this test')\nsocket.socket.connect = socket.getaddrinfo = refuse\n"
 )
