@@ -229,8 +229,8 @@ def test_a_data_set_that_no_row_of_a_table_prints_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize("paper", papers.PAPERS)
-def test_every_table_of_a_paper_is_on_its_page_or_part_of_one_that_is(paper):
-    page = (FOLDER.parent / "book" / "papers" / paper / "results.md").read_text("utf-8")
+def test_every_table_of_a_paper_is_on_its_pages_or_part_of_one_that_is(paper):
+    page = "".join(path.read_text("utf-8") for path in (FOLDER.parent / "book" / "papers" / paper).glob("*.md"))
     shown = set(re.findall(rf"{{as2-show}} results {paper} (\w+)", page))
     tables = papers.read(paper, FOLDER)["tables"]
     assert shown <= set(tables)
