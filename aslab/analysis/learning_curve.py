@@ -19,8 +19,8 @@ LINES = ("--", "-.", ":")
 def points(paper: str, dataset: str, budget: str, rows: tuple[str, ...]) -> tuple[pd.DataFrame, dict[str, float]]:
     """The MAP of rows that differ in their training questions, and of rankers without training on the same test questions, in points.
 
-    Returns: one line a row with committed records, by `questions`: map, its 95 % interval over questions as low and high, and seeds,
-        the MAP of each; and {ranker: MAP}.
+    Returns: one line a row with committed records, by `questions`: map, its 95 % interval over questions as low and high, and how many
+        seeds; and {ranker: MAP}.
     """
     _, runs = rows_and_runs(paper)
     lines = runs[(runs.source == COMMITTED) & (runs.dataset == dataset) & (runs.budget == budget) & runs.row.isin(rows)]
@@ -29,10 +29,10 @@ def points(paper: str, dataset: str, budget: str, rows: tuple[str, ...]) -> tupl
         record = own.record.iloc[0]
         settings, baselines = record["settings"], record["baselines"]
         questions = settings.get("train_limit") or ANSWERS[dataset].counts[settings["protocol"]]["train"][0]
-        values = [records.per_question(line)["average_precision"] for line in own.itertuples()]
-        mean = pd.concat(values).groupby(level=0, sort=False).mean()
+        values = pd.concat([records.per_question(line)["average_precision"] for line in own.itertuples()])
+        mean = values.groupby(level=0, sort=False).mean()
         low, high = significance.mean_interval(mean)
-        measured.append((questions, 100 * mean.mean(), 100 * low, 100 * high, [100 * one.mean() for one in values]))
+        measured.append((questions, 100 * mean.mean(), 100 * low, 100 * high, len(own)))
     table = pd.DataFrame(measured, columns=["questions", "map", "low", "high", "seeds"]).sort_values("questions")
     return table, {name: 100 * baselines[name]["map"] for name in WITHOUT if name in baselines}
 
@@ -45,7 +45,7 @@ def learning_curve(paper: str, dataset: str, budget: str, *rows: str):
     behind = table.questions[table.low <= max(without.values())].max()  # NaN where no interval reaches down to them
     ahead = table.questions[~(table.questions <= behind)]
     message = f"with {ahead.iloc[0]:,} questions, ahead of all without training" if len(ahead) else ""
-    seeds = sorted({len(each) for each in table.seeds})
+    seeds = sorted(set(table.seeds))
     words = (
         f"MAP on the test questions of {NAMES[dataset]} by the number of training questions: the mean over seeds, "
         f"{' to '.join(map(str, seeds))} a point, with its 95 % interval over test questions, and rankers without training."
