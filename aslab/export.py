@@ -94,10 +94,11 @@ def card(record: dict, scores, place: str, backbone: str | None) -> ModelCard:
         tags=["answer-sentence-selection"],
     )
     made = {"run": record["name"], "begins with": settings["model"], "backbone": backbone}
+    made |= {"loss": settings.get("loss"), "teacher": settings.get("teacher")}
     made |= {"data set": settings["dataset"], "protocol": settings.get("protocol")}
     made |= {"budget": record["budget"], "seed": record["seed"], "commit": record.get("commit")}
     made |= {"weights": record.get("weights_sha256"), "licence of the data": licence_of(settings["dataset"])}
-    rows = "\n".join(f"| {name} | `{value}` |" for name, value in made.items())
+    rows = "\n".join(f"| {name} | `{value}` |" for name, value in made.items() if value is not None)
     text = [
         f"---\n{data.to_yaml()}\n---",
         f"# {place}",

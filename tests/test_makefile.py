@@ -3,6 +3,7 @@
 import os
 import shutil
 import subprocess
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -180,3 +181,21 @@ def test_the_workflow_of_the_book_goes_on_without_data_sets_that_it_cannot_fetch
     fetched = {name for name in (LONG["hotpotqa"].hub_id, LONG["qasper"].hub_id) if hub.mirror(name)}
     fetched |= {name for name in (ANSWERS["nq_sentences"].hub_id, ANSWERS["selqa"].hub_id) if hub.mirror(name)}
     assert fetched == {"hotpotqa/hotpot_qa", "local/nq_sentences"}
+
+
+@pytest.mark.parametrize("tag", ["v0.1.0", "v0.2.0"])
+def test_a_release_names_its_repository_in_the_citation_and_in_the_wheel(tmp_path, tag):
+    for name in ("CITATION.cff", "pyproject.toml"):
+        shutil.copy(ROOT / name, tmp_path)
+    steps = yaml.safe_load((ROOT / ".github/workflows/release.yml").read_text("utf-8"))["jobs"]["release"]["steps"]
+    (fill,) = (step["run"] for step in steps if "CITATION" in step.get("run", "") and "gh release" not in step["run"])
+    own = {"GITHUB_REF_NAME": tag, "GITHUB_SERVER_URL": "https://host", "GITHUB_REPOSITORY": "owner/name"}
+    done = subprocess.run(["bash", "-e", "-c", fill], cwd=tmp_path, env=os.environ | own)
+    before, after = (tomllib.loads((folder / "pyproject.toml").read_text("utf-8"))["project"] for folder in (ROOT, tmp_path))
+    if tag != f"v{before['version']}":
+        assert done.returncode and after == before
+        return
+    urls = after.pop("urls")
+    assert done.returncode == 0 and after == before
+    assert urls["Repository"] == "https://host/owner/name" and all(url.startswith(urls["Repository"]) for url in urls.values())
+    assert yaml.safe_load((tmp_path / "CITATION.cff").read_text("utf-8"))["repository-code"] == urls["Repository"]

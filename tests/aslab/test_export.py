@@ -130,6 +130,15 @@ def test_a_card_names_what_is_on_the_hub_and_the_backbone_of_the_chain(run, tmp_
     assert {result.dataset_type for result in card.data.eval_results} == {hub_id or dataset}
 
 
+@pytest.mark.parametrize("learnt", [{}, {"loss": "distillation", "teacher": "owner/teacher"}])
+def test_a_card_of_a_student_names_its_teacher(run, tmp_path, learnt):
+    record = disk.read_json(run / "record.json")
+    disk.write_json(run / "record.json", record | {"settings": record["settings"] | learnt})
+    made = ModelCard.load(export.export(run, tmp_path / "mine") / "README.md").text.partition("made from")[2]
+    assert [name for name in ("loss", "teacher") if f"| {name} |" in made] == list(learnt) and "None" not in made
+    assert all(f"| {name} | `{value}` |" in made for name, value in learnt.items())
+
+
 def test_the_licence_of_the_data_is_that_of_its_card():
     assert export.licence_of("wikiqa") == "Microsoft Research Data License, research use"
     assert export.licence_of("own:mine.tsv") == "not known: it has no data card"
