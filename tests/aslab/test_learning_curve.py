@@ -21,13 +21,15 @@ ROWS = ("roberta_base_50", "roberta_base_500", "roberta_base")
 )
 def test_the_title_says_from_where_on_the_whole_interval_is_above_the_best_ranker(monkeypatch, lows, message):
     table = pd.DataFrame({"questions": [50, 500, 5000], "map": [low + 2 for low in lows], "low": lows, "high": [low + 4 for low in lows]})
-    table["seeds"] = [1, 2, 1]
+    table["seeds"], table["objective"] = [1, 2, 1], ""
+    table.loc[3] = {"questions": 50, "map": 90, "low": 89, "high": 91, "seeds": 1, "objective": "sp"}  # says nothing in the title
     monkeypatch.setattr(curves, "points", lambda *_: (table, {"bm25": 66.0, "document_order": 70.0}))
     figure = curves.learning_curve("sentence_objectives", "nq_sentences", "small")
     axis = figure.axes[0]
     assert axis.get_title() == message and "1 to 2 a point" in figure.words
     lines = {line.get_label(): line.get_ydata().tolist() for line in axis.get_lines()}
-    assert lines == {"fine-tuned": table["map"].tolist(), "BM25": [66.0, 66.0], "document order": [70.0, 70.0]}
+    assert lines.pop("pre-trained with SP, then fine-tuned") == [90]
+    assert lines == {"fine-tuned": table["map"].tolist()[:3], "BM25": [66.0, 66.0], "document order": [70.0, 70.0]}
 
 
 def test_one_number_of_training_questions_is_no_curve():

@@ -44,28 +44,33 @@ def components(root: Path, name: str, row: str, dataset: str) -> Drawn:
             )
 
 
-def curve_of(root: Path, name: str, dataset: str, budget: str, *rows: str) -> tuple[dict, dict[str, float]]:
-    """Training questions -> the MAP of each seed, and its mean and interval over test questions; the MAP of rankers without training."""
+def curves_of(root: Path, name: str, dataset: str, budget: str, *rows: str) -> tuple[dict[str, dict], dict[str, float]]:
+    """Pre-training -> training questions -> the seeds, and the mean MAP and its interval over test questions; rankers without training."""
     paper, measured, without = Paper(root, name), {}, {}
     for row in rows:
         if records := paper.of(row, dataset, (budget,)):
+            first = paper.rows[row]["stages"][0]
             questions = records[0]["settings"].get("train_limit") or TRAINING_QUESTIONS[dataset]
             mean, low, high, _ = bootstrap(tuple(by_question(records, "map").values()))
-            measured[questions] = len(records), 100 * mean, 100 * low, 100 * high
+            curve = measured.setdefault(first["objective"] if first["notebook"] == "pretrain" else "", {})
+            curve[questions] = len(records), 100 * mean, 100 * low, 100 * high
             without = {word: 100 * records[0]["baselines"][key]["map"] for key, word in WITHOUT.items() if key in records[0]["baselines"]}
-    return dict(sorted(measured.items())), without
+    return {before: dict(sorted(curve.items())) for before, curve in sorted(measured.items())}, without
 
 
 def learning_curve(root: Path, name: str, dataset: str, budget: str, *rows: str) -> Drawn:
     """An interval for each number of training questions, the line through their means, and a line for each ranker without training."""
-    measured, without = curve_of(root, name, dataset, budget, *rows)
-    if len(measured) > 1:
-        ends = min(measured), max(measured)
-        means = [(questions, mean) for questions, (_, mean, _, _) in measured.items()]
-        drawn = [("fine-tuned", [(questions, low), (questions, high)]) for questions, (_, _, low, high) in measured.items()]
-        drawn += [("fine-tuned", means), *((word, [(end, value) for end in ends]) for word, value in without.items())]
-        behind = [questions for questions, (_, _, low, _) in measured.items() if low <= max(without.values())]
-        first = next((questions for questions in measured if questions > max(behind, default=0)), None)
+    curves, without = curves_of(root, name, dataset, budget, *rows)
+    if len(plain := curves.get("", {})) > 1:
+        drawn = []
+        for number, (before, curve) in enumerate(curves.items()):
+            word = f"pre-trained with {before.upper()}, then fine-tuned" if before else "fine-tuned"
+            at = {questions * 1.08**number: values for questions, values in curve.items()}  # one curve beside the other
+            drawn += [(word, [(place, low), (place, high)]) for place, (_, _, low, high) in at.items()]
+            drawn += [(word, [(place, mean) for place, (_, mean, _, _) in at.items()])]
+        drawn += [(word, [(end, value) for end in (min(plain), max(plain))]) for word, value in without.items()]
+        behind = [questions for questions, (_, _, low, _) in plain.items() if low <= max(without.values())]
+        first = next((questions for questions in plain if questions > max(behind, default=0)), None)
         title = [f"with {first:,} questions, ahead of all without training"] if first else []
         yield ["training questions", "MAP, points", *title], drawn
 
