@@ -118,25 +118,19 @@ def test_other_runs_are_refused(run, tmp_path, notebook, model, said):
     ("dataset", "hub_id"),
     [("wikiqa", "microsoft/wiki_qa"), ("own:mine.tsv", None), ("nq_sentences", None), ("some/one:de", "some/one"), ("pydocs", None)],
 )
-def test_a_card_names_what_is_on_the_hub_and_the_backbone_of_the_chain(run, tmp_path, dataset, hub_id):
+def test_a_card_names_what_is_on_the_hub_the_backbone_of_the_chain_and_the_teacher(run, tmp_path, dataset, hub_id):
     first = tmp_path / "pretrain-ssp-0123456789ab"
     first.mkdir()
     disk.write_json(first / "run.json", {"notebook": "pretrain", "given": {"model": "owner/backbone"}})
     record = disk.read_json(run / "record.json")
-    disk.write_json(run / "record.json", record | {"settings": record["settings"] | {"dataset": dataset, "model": first.name}})
+    disk.write_json(
+        run / "record.json", record | {"settings": record["settings"] | {"dataset": dataset, "model": first.name, "teacher": "bm25"}}
+    )
     card = ModelCard.load(export.export(run, tmp_path / "mine") / "README.md")
     assert card.data.datasets == ([hub_id] if hub_id else None) and card.data.license == "other"
     assert card.data.base_model == "owner/backbone" and f"| begins with | `{first.name}` |" in card.text
+    assert "| teacher | `bm25` |" in card.text and "| loss |" not in card.text  # a run without the setting
     assert {result.dataset_type for result in card.data.eval_results} == {hub_id or dataset}
-
-
-@pytest.mark.parametrize("learnt", [{}, {"loss": "distillation", "teacher": "owner/teacher"}])
-def test_a_card_of_a_student_names_its_teacher(run, tmp_path, learnt):
-    record = disk.read_json(run / "record.json")
-    disk.write_json(run / "record.json", record | {"settings": record["settings"] | learnt})
-    made = ModelCard.load(export.export(run, tmp_path / "mine") / "README.md").text.partition("made from")[2]
-    assert [name for name in ("loss", "teacher") if f"| {name} |" in made] == list(learnt) and "None" not in made
-    assert all(f"| {name} | `{value}` |" in made for name, value in learnt.items())
 
 
 def test_the_licence_of_the_data_is_that_of_its_card():
