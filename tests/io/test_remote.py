@@ -1,5 +1,9 @@
 """URLs: what is read through fsspec's file systems is what a path would give, copied once, and still there without a network."""
 
+import functools
+import http.server
+import threading
+
 import fsspec
 import platformdirs
 import pytest
@@ -27,6 +31,20 @@ def test_questions_are_those_of_the_file(memory, tmp_path):
     memory.put_file(str(own), "/bucket/mine.tsv")
     assert answers.load_answers("memory://bucket/mine.tsv")["test"].frame().equals(answers.load_answers(own)["test"].frame())
     assert answers.fingerprint_of_answers("memory://bucket/mine.tsv") == answers.fingerprint_of_answers(own)
+
+
+def test_a_file_behind_an_address_is_read(memory, tmp_path):
+    """Over http, from a server of this machine; once it is gone the last copy serves."""
+    (tmp_path / "mine.tsv").write_text("question\tanswer\tlabel")
+    serve = functools.partial(http.server.SimpleHTTPRequestHandler, directory=tmp_path)
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), serve) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        address = f"http://127.0.0.1:{server.server_port}"
+        copy = remote.copied(f"{address}/mine.tsv")
+        with pytest.raises(FileNotFoundError, match=r"none\.tsv could not be read"):
+            remote.copied(f"{address}/none.tsv")
+        server.shutdown()
+    assert copy.read_text() == "question\tanswer\tlabel" and remote.copied(f"{address}/mine.tsv") == copy
 
 
 def test_a_folder_is_a_corpus(memory, tmp_path):
