@@ -47,11 +47,11 @@ def load(notebook: str, given: dict) -> dict[str, dict[str, Split]]:
 
 def require_unseen(name: str, own: dict) -> None:
     """Refuse questions that a run, or one that its model or its teacher came from, was trained on. Raises: ValueError."""
+    if (source := TEST_ONLY.get(name)) is None:
+        return
     starts = own["model"], own.get("teacher")
     earlier = (run for start in starts for run in chains.earlier(start, own.get("runs_dir")))
-    trained_on = {own["dataset"], *(run.get("dataset") for run in earlier)}
-    source = TEST_ONLY.get(name)
-    if source in trained_on:
+    if source in {own["dataset"], *(run.get("dataset") for run in earlier)}:
         reason = f"{name} are the training questions of {source}, which this model was fine-tuned on"
         raise ValueError(f"also_rank: {reason}: expected a model that never saw them, or another data set")
 

@@ -96,11 +96,13 @@ def test_another_data_set_without_an_order_has_no_context(tables, tmp_path, cont
 
 
 def test_questions_that_a_model_was_trained_on_are_no_transfer(tables, tmp_path):
-    """By the run itself, and by a run that its model came from or learnt from."""
+    """By the run itself, and by a run that its model came from or learnt from; a pre-training saw none."""
     chain = {"finetune-a-0123456789ab": {"dataset": "trecqa"}, "finetune-b-0123456789ac": {"model": "finetune-a-0123456789ab"}}
-    for name, parameters in chain.items():
+    for name, parameters in (chain | {"pretrain-a-0123456789ab": {"objective": "sp"}}).items():
         (tmp_path / "runs" / name).mkdir(parents=True)
-        disk.write_json(tmp_path / "runs" / name / "run.json", {"notebook": "finetune", "given": parameters})
+        disk.write_json(tmp_path / "runs" / name / "run.json", {"notebook": name.partition("-")[0], "given": parameters})
+    pre_trained = {"model": "pretrain-a-0123456789ab", "runs_dir": str(tmp_path / "runs")}
+    assert list(transfer.load("finetune", given(tables, f"{tables['second']}") | pre_trained)) == ["own:second.tsv"]
     taught = {"loss": "distillation", "teacher": "finetune-b-0123456789ac"}
     trained = [{"dataset": "trecqa"}, *({"dataset": "wikiqa", **start} for start in [*({"model": name} for name in chain), taught])]
     for own in trained:
