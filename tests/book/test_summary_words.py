@@ -1,5 +1,6 @@
 """The summaries: six lines first; and what joint_inference, asbert and evidence_contrast say without a figure role."""
 
+import itertools
 import json
 import re
 
@@ -280,6 +281,12 @@ def test_what_the_page_on_ranking_says_of_labels_and_first_stages():
         f"(of the student {seeds[len(student) - 1]})" in text
         and len(committed("sentence_objectives", "roberta_base_500", "nq_sentences", "small")) == 3
     )
+    _, runs = comparisons.rows_and_runs("sentence_objectives")
+    for size, dataset in itertools.product(("50", "500"), ("selqa_from_nq_sentences", "trecqa_from_nq_sentences")):
+        alone, after = (runs.record[(runs.dataset == dataset) & (runs.row == f"roberta_{row}_{size}")] for row in ("base", "sp"))
+        bm25 = alone.iloc[0]["baselines"]["bm25"]["map"]  # Findings and the paper's page: far above the model alone, level with SP
+        alone, after = (np.mean([one["metrics"]["test"]["map"] for one in of]) for of in (alone, after))
+        assert alone < bm25 - 0.1 and abs(after - bm25) < 0.02
     sets = json.loads((ROOT / "results" / "first_stage.json").read_text("utf-8"))["sets"]
     granite, bm25 = (
         [1 - recall["30"]["recall"] for name, recall in sets[0]["recall"].items() if ("granite" in name) == own] for own in (1, 0)
