@@ -55,7 +55,7 @@ def test_all_rows_of_the_first_paper():
         "table_5": 7,
         "controls": 6,
         "released": 8,
-        "fewer_labels": 15,
+        "fewer_labels": 16,
     }
     assert all(row.get("stages") for row in data["rows"].values())
     assert set(data["budgets"]) == set(rundir.BUDGETS)
