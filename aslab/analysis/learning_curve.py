@@ -36,9 +36,8 @@ def points(paper: str, dataset: str, budget: str, rows: tuple[str, ...]) -> tupl
         low, high = significance.mean_interval(mean)
         measured.append((objective, questions, 100 * mean.mean(), 100 * low, 100 * high, len(own)))
     table = pd.DataFrame(measured, columns=["objective", "questions", "map", "low", "high", "seeds"])
-    return table.sort_values(["objective", "questions"]), {
-        name: 100 * baselines[name]["map"] for name in WITHOUT if name in baselines
-    }
+    without = {name: 100 * baselines[name]["map"] for name in WITHOUT if name in baselines}
+    return table.sort_values(["objective", "questions"]), without
 
 
 def learning_curve(paper: str, dataset: str, budget: str, *rows: str):
