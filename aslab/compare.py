@@ -74,7 +74,7 @@ def read(
     if any(record.get("notebook") == "rank" for record in records):
         _require_same_data(records)
     if qrels is None:
-        _require_same_labels(scores)
+        _require_same_candidates(scores)
         rankings_of = {name: rankings.of(table, empty="skip") for name, table in scores.items()}
         values = {name: ranking.per_question.set_index("question_id") for name, ranking in rankings_of.items()}
         judged = {name: table.assign(relevance=table["label"]) for name, table in scores.items()}
@@ -97,17 +97,22 @@ def _scores_file(record: dict, dataset: str | None) -> str:
     return transfer.file_of(dataset, "test") if dataset in others else "scores.parquet"
 
 
-def _require_same_labels(scores: dict[str, pd.DataFrame]) -> None:
-    """Ids of a user's questions follow from the name of the file: another content has the same. Raises: ValueError."""
+def _require_same_candidates(scores: dict[str, pd.DataFrame]) -> None:
+    """Refuse other candidates or labels of a question that two tables share.
+
+    Ids of a user's questions follow from the name of the file: another content has the same. Raises: ValueError.
+    """
     first, *others = scores or [""]
     for name in others:
-        both = scores[first].merge(scores[name], on=["question_id", "candidate_id"], suffixes=("", "_there"))
-        wrong = both[both.label != both.label_there]
+        tables = [scores[first], scores[name]]
+        shared = set(tables[0].question_id) & set(tables[1].question_id)
+        ours, theirs = (table[table.question_id.isin(shared)].assign(label=table.label.astype(int)) for table in tables)
+        both = ours.merge(theirs, "outer", ["question_id", "candidate_id"], suffixes=("", "_there"), indicator="only")
+        wrong = both[both.label != both.label_there]  # a label that is missing differs from every other
         for row in wrong.head(1).itertuples():
-            labels = (
-                f"candidate {row.candidate_id!r} of question {row.question_id!r} has {row.label} and {row.label_there}"
-            )
-            raise ValueError(f"{first} and {name} were measured on different labels: {labels} ({len(wrong)} such)")
+            where = {"both": f"has {row.label:g} and {row.label_there:g}", "left_only": f"is in {first} alone"}
+            told = f"candidate {row.candidate_id!r} of question {row.question_id!r} {where.get(row.only, f'is in {name} alone')}"
+            raise ValueError(f"{first} and {name} were measured on different labels: {told} ({len(wrong)} such)")
 
 
 def _require_same_data(records: list[dict]) -> None:

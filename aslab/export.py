@@ -3,6 +3,7 @@
 A run of finetune on pairs becomes a folder for sentence_transformers.CrossEncoder, a run of embed one for SentenceTransformer.
 """
 
+import json
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -52,6 +53,10 @@ def export(run: str | Path, to: str | Path, replace: bool = False) -> Path:
         if record["notebook"] == "embed":
             models.embedder.load(folder)  # what cannot be read is not handed on
             shutil.copytree(folder / "model", part, dirs_exist_ok=True)
+            config = json.loads((part / "config.json").read_text("utf-8"))
+            if record["settings"]["rank_by"] != tasks.nearest.USUAL[config["embedding"]["architecture"]]:
+                config["embedding"]["rank_by"] = record["settings"]["rank_by"]
+                (part / "config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
         else:
             tasks.cross_encoder.save(models.loading.load(folder), part, record["settings"]["max_tokens"])
         disk.write_json(part / disk.LIST, {"files": disk.hashes(part, "**/*")})

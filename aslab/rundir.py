@@ -30,7 +30,9 @@ def _root(project: str | None, working: Path) -> Path:
 
 
 def find(name: str, runs_dir: str | Path | None = None) -> Path | None:
-    """The folder of a run by its name or path; None where `name` is not the name of a run.
+    """The folder of a run by its name or path, which need not exist; None where `name` is not the name of a run.
+
+    A plus sign above the last part of a path joins rankers (`bm25+runs/finetune-...`), unless there is such a folder.
 
     Raises: ValueError for a name that is a link, which may lead out of the folder of runs.
     """
@@ -38,6 +40,8 @@ def find(name: str, runs_dir: str | Path | None = None) -> Path | None:
         return None
     if Path(name).is_dir():
         return Path(name)
+    if "+" in str(Path(name).parent):
+        return None
     default = no_link(runs_folder(runs_dir) / Path(name).name)
     return next((folder for folder in (default, root() / name) if folder.is_dir()), default)
 

@@ -76,7 +76,8 @@ def shown(values: dict) -> dict:
 
 def fused(name: str, runs_dir: str | Path | None = None) -> list[str]:
     """The rankers of a fusion, or the one that is named: a run or a path may have a plus sign."""
-    return hub.joined(name, lambda one: find(one, runs_dir) or Path(one).exists())
+    is_run = lambda one: (folder := find(one, runs_dir)) is not None and folder.is_dir()
+    return hub.joined(name, lambda one: is_run(one) or Path(one).exists())
 
 
 def ranker_shown(name: str) -> str:
@@ -199,6 +200,9 @@ def _check_loss(values: dict) -> None:
         raise ValueError(f"loss: {loss} compares pairs, and a joint model reads candidates together: leave loss out")
     if (loss == "distillation") != (teacher is not None):
         raise ValueError(f"teacher: a ranker with loss=distillation, and there alone, got {teacher!r} with loss {loss}")
+    if teacher and len(fused(teacher, values.get("runs_dir"))) > 1:
+        flat = "fused ranks differ by less than a hundredth, too little for a softmax to learn from"
+        raise ValueError(f"teacher: expected one ranker, got {teacher!r}: {flat}")
 
 
 def _slug(notebook: str, given: dict, named: dict) -> str:

@@ -12,7 +12,8 @@ from . import rundir
 def resolve(name: str | Path) -> SavedModel | None:
     """The model of a finished run, by the run's name or folder or by a folder of its model; None for anything else.
 
-    Raises: ValueError for a run that is not finished, and for one that kept no model, with the reason.
+    Raises: FileNotFoundError for a run that does not exist; ValueError for one that is not finished, and for one that kept no model,
+        with the reason.
     """
     run, folder = rundir.find(str(name)), Path(name)
     if run is None and (folder / "model").is_dir() and not (folder / "config.json").is_file():
@@ -25,6 +26,8 @@ def resolve(name: str | Path) -> SavedModel | None:
         run = next((path.parent for path in models), None)
     if run is None:
         return None
+    if not run.is_dir():
+        raise FileNotFoundError(f"{run.name}: no such run in {run.parent.name}/")
     if not (run / "record.json").is_file():
         raise ValueError(f"{run.name} is not a finished run (it has no record.json): run its command to the end first")
     record = rundir.read_record(run)

@@ -2,7 +2,7 @@
 
 import re
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pandas as pd
@@ -11,6 +11,7 @@ from asutil import metrics
 from asutil.data import answers, baseline_scores
 from asutil.data.data_sets import TEST_ONLY
 from asutil.data.questions import Split
+from asutil.io import disk
 
 from . import chains, rundir, runs
 from .parameters import settings
@@ -31,8 +32,12 @@ def load(notebook: str, given: dict) -> dict[str, dict[str, Split]]:
     """
     own = settings(notebook, given)
     context = own.get("architecture") == "context"
-    loaded = {}
+    loaded, named = {}, {}
     for name, path in runs.also_ranked(own).items():
+        if (other := named.setdefault(file_of(name, "test"), name)) != name:
+            raise ValueError(
+                f"also_rank: {other} and {name} would share the file {file_of(name, 'test')}: rename one of them"
+            )
         require_unseen(path, own)
         shared = {parameter: value for parameter, value in given.items() if parameter not in OF_ITS_OWN}
         s = settings(notebook, shared | {"dataset": path})
@@ -49,11 +54,19 @@ def require_unseen(name: str, own: dict) -> None:
     """Refuse questions that a run, or one that its model or its teacher came from, was trained on. Raises: ValueError."""
     if (source := TEST_ONLY.get(name)) is None:
         return
-    starts = own["model"], own.get("teacher")
-    earlier = (run for start in starts for run in chains.earlier(start, own.get("runs_dir")))
-    if source in {own["dataset"], *(run.get("dataset") for run in earlier)}:
+    if source in _learnt(own, own.get("runs_dir")):
         reason = f"{name} are the training questions of {source}, which this model was fine-tuned on"
         raise ValueError(f"also_rank: {reason}: expected a model that never saw them, or another data set")
+
+
+def _learnt(settings: dict, runs_dir: str | None) -> Iterator[str]:
+    """The data sets that a run, its model and its teacher learnt from; of mined data that which it was made from."""
+    if dataset := settings.get("dataset"):
+        record = Path(dataset) / disk.MINED
+        yield disk.read_json(record)["dataset"]["name"] if record.is_file() else dataset
+    for start in (settings.get("model"), settings.get("teacher")):
+        if run := next(chains.earlier(start, runs_dir), None):
+            yield from _learnt(run, runs_dir)
 
 
 def file_of(name: str, split: str) -> str:

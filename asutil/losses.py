@@ -84,10 +84,11 @@ def pair(logits: torch.Tensor, labels: torch.Tensor, total: int | None = None) -
 
 
 def listwise(logits: torch.Tensor, labels: torch.Tensor, total: int | None = None) -> torch.Tensor:
-    """A question's candidates against each other: cross-entropy of their softmax, the right ones sharing the target (ListNet, top one).
+    """A question's candidates against each other: cross-entropy of their softmax, the right ones sharing the target.
 
     L = -(1 / total) sum_l (1 / R_l) sum_{i right} log softmax(logits_l)_i,  R_l the right candidates of list l
-    Cao, Qin, Liu, Tsai and Li, 2007: Learning to rank: from pairwise approach to listwise approach.
+    The limit of ListNet's top-one loss for large labels: Cao, Qin, Liu, Tsai and Li, 2007, Learning to rank: from pairwise
+    approach to listwise approach.
     Shapes: logits (L, K), labels (L, K), -100 in an empty place -> scalar.
     Args:
         labels: 1 for a right candidate, 0 for a wrong one. A list without a right one has no loss.

@@ -126,9 +126,9 @@ def test_a_wrong_import_is_found(tmp_path):
 # A change that needs more lines raises the number in the same commit, and its message says why.
 LINES = {
     **{"asutil/*.py": 570, "asutil/heads": 290, "asutil/corpus": 1_300, "asutil/sampling": 1_430, "asutil/inputs": 1_685},
-    **{"asutil/metrics": 1_590, "asutil/io": 1_435, "asutil/data": 2_851, "asutil/models": 2_450, "asutil/training": 935},
-    **{"asutil/tasks": 2_315, "asutil/pydocs": 910, "aslab/*.py": 5_575, "aslab/analysis": 1_905, "aslab/show": 910},
-    **{"book/_ext/*.py": 3_500, "book/_ext/pages": 1_480, "tests": 45_300},
+    **{"asutil/metrics": 1_590, "asutil/io": 1_435, "asutil/data": 2_851, "asutil/models": 2_440, "asutil/training": 935},
+    **{"asutil/tasks": 2_335, "asutil/pydocs": 910, "aslab/*.py": 5_610, "aslab/analysis": 1_915, "aslab/show": 910},
+    **{"book/_ext/*.py": 3_535, "book/_ext/pages": 1_480, "tests": 45_390},
 }
 
 

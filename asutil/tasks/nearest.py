@@ -19,9 +19,10 @@ USUAL = {"siamese": "distance", "triplet": "distance", "untrained": "cosine"}  #
 
 
 def usual(encoder) -> str:
-    """The default readout of an encoder: its own `similarity`, `USUAL` for an `Embedder`'s architecture, else cosine."""
+    """The default readout of an encoder: its own `similarity` or `rank_by`, `USUAL` for an `Embedder`'s architecture, else cosine."""
     embedding = getattr(encoder, "embedding", None)
-    return getattr(encoder, "similarity", None) or USUAL[embedding.architecture if embedding else "untrained"]
+    own = getattr(encoder, "similarity", None) or getattr(embedding, "rank_by", None)
+    return own or USUAL[embedding.architecture if embedding else "untrained"]
 
 
 def similarity(questions: np.ndarray, candidates: np.ndarray, by: str) -> np.ndarray:

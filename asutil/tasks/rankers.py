@@ -22,11 +22,12 @@ log = logging.getLogger(__name__)
 
 
 class Bm25(base.BaseRanker):
-    """BM25 (k1 1.5, b .75) of lower-cased words; document frequencies are counted over all candidates to score."""
+    """BM25 (k1 1.5, b .75) of lower-cased words.
 
-    def _windows(self, questions: Iterable) -> list[list]:
-        every = list(questions)
-        return [every] if every else []
+    Document frequencies are counted over all candidates that `score` gets, over those of one question in `rank`, `answer` and `calibrate`.
+    """
+
+    counts_words = True
 
     def _window(self, questions: list, bar) -> pd.DataFrame:
         pairs = base.pairs_of(questions)
@@ -39,10 +40,6 @@ class Bm25(base.BaseRanker):
     def _identity(self) -> str:
         return "bm25"
 
-    def _scores_alone(self, asked: list) -> list[np.ndarray]:
-        """Document frequencies are of one question's candidates, whatever else is asked."""
-        return [scores for question in asked for scores in super(Bm25, self)._scores_alone([question])]
-
 
 class Fusion(base.BaseRanker):
     """Reciprocal rank fusion of rankers: no score is compared with another ranker's, only the ranks are.
@@ -54,14 +51,11 @@ class Fusion(base.BaseRanker):
     def __init__(self, rankers: list[base.BaseRanker]):
         self.rankers = rankers
         self.reads_contexts = any(ranker.reads_contexts for ranker in rankers)
-        self.by_words = [ranker for ranker in rankers if isinstance(ranker, Bm25)]
+        self.counts_words = any(ranker.counts_words for ranker in rankers)
 
     def require_contexts(self, contexts: list[tuple] | None) -> None:
         for ranker in self.rankers:
             ranker.require_contexts(contexts if ranker.reads_contexts or not self.reads_contexts else None)
-
-    def _windows(self, questions: Iterable) -> Iterable[list]:
-        return self.by_words[0]._windows(questions) if self.by_words else super()._windows(questions)
 
     def _window(self, questions: list, bar) -> pd.DataFrame:
         tables = [ranker._window(questions, tqdm(disable=True)) for ranker in self.rankers]
@@ -73,10 +67,6 @@ class Fusion(base.BaseRanker):
 
     def _identity(self) -> str:
         return "+".join(ranker._identity() for ranker in self.rankers)
-
-    def _scores_alone(self, asked: list) -> list[np.ndarray]:
-        parts = [[question] for question in asked] if self.by_words else [asked]
-        return [scores for part in parts for scores in super(Fusion, self)._scores_alone(part)]
 
 
 def load_ranker(name: str | Path, device: str | None = None, prompts: dict[str, str] | None = None) -> base.BaseRanker:
@@ -113,7 +103,7 @@ def _require_prompts_read(name, encoder, prompts) -> None:
 def _loaded(name, device, prompts) -> base.BaseRanker:
     if name == "bm25":
         return Bm25()
-    if len(parts := hub.joined(name, lambda one: Path(io.checkpoints.source(one)).exists())) > 1:
+    if len(parts := hub.joined(name, _exists)) > 1:
         return Fusion([load_ranker(part, device) for part in parts])
     path, device = _path(name), device or models.scoring.device()
     if models.settings.saved(path, models.embedder.Embedding):
@@ -128,6 +118,13 @@ def _loaded(name, device, prompts) -> base.BaseRanker:
     if kind == "CrossEncoder" or _reads_pairs(name, folder):
         return tasks.cross_encoder.load(name, folder, device)
     return _fine_tuned(name, folder, device)
+
+
+def _exists(name: str) -> bool:
+    try:
+        return Path(io.checkpoints.source(name)).exists()
+    except FileNotFoundError:
+        return False
 
 
 def _path(name: str | Path) -> str:
@@ -216,6 +213,14 @@ def _fine_tuned(name: str | Path, folder: Path, device: str) -> base.BaseRanker:
     if head in ("ie_1", "ae_1", *heads.POOLED):
         raise ValueError(f"{name} gives one label for a claim and all its evidence: it ranks nothing")
     ranker = tasks.rank.Ranker(model.to(device).eval(), saved and saved.max_tokens)
+    if saved is None and not model.joint:
+        longer = f"`load_ranker(name).max_tokens = {2 * ranker.max_tokens}` reads more, and an export keeps its length"
+        log.warning(
+            "%s does not say how long its texts were in training: read up to %d tokens; %s",
+            name,
+            ranker.max_tokens,
+            longer,
+        )
     if saved and saved.calibration:
         ranker.calibration = metrics.calibration.Calibration(**saved.calibration)
     return ranker

@@ -199,7 +199,7 @@ def test_a_question_that_all_runs_lack_is_known_from_the_qrels(files, monkeypatc
     assert "qrels: expected a relevance of 1 or more, got none" in capsys.readouterr().err
 
 
-def test_runs_that_were_measured_on_other_labels_are_refused(tmp_path, monkeypatch):
+def test_runs_that_were_measured_on_other_labels_or_candidates_are_refused(tmp_path, monkeypatch):
     tables = {}
     for name, right in (("finetune-mine-0123456789ab", 0), ("finetune-mine-ba9876543210", 1)):
         labels = [int(n == right) for n in range(3)]
@@ -210,7 +210,14 @@ def test_runs_that_were_measured_on_other_labels_are_refused(tmp_path, monkeypat
     monkeypatch.setattr(compare.rundir, "read_table", lambda run, name, numbers: tables[run.name])
     with pytest.raises(ValueError, match=r"different labels: candidate 'a' of question 'q' has 1 and 0 \(2 such\)"):
         compare.read(list(tables))
-    tables[name] = tables["finetune-mine-0123456789ab"].iloc[::-1]
+    first = tables["finetune-mine-0123456789ab"]
+    more = pd.DataFrame({"question_id": ["q"], "candidate_id": ["d"], "label": [0], "score": [0.9]})
+    for longer in list(tables):
+        tables.update(dict.fromkeys(tables, first))
+        tables[longer] = pd.concat([first, more])
+        with pytest.raises(ValueError, match=rf"candidate 'd' of question 'q' is in {longer} alone \(1 such\)"):
+            compare.read(list(tables))
+    tables[longer] = first.iloc[::-1]
     assert len(compare.read(list(tables))) == 2, "the order of candidates does not matter"
 
 

@@ -99,6 +99,11 @@ def test_an_embedder_is_handed_on_as_a_sentence_transformer(run, tokenizer, tmp_
     assert np.allclose(ours.encode(list(TEXTS)), theirs, atol=1e-5) and np.ptp(theirs) > 0.01
     card = ModelCard.load(folder / "README.md")
     assert card.data.pipeline_tag == "sentence-similarity" and "Candidates were ranked by distance." in card.text
+    record = disk.read_json(run / "record.json")
+    for by in ("distance", "cosine", "probability"):
+        disk.write_json(run / "record.json", record | {"settings": record["settings"] | {"rank_by": by}})
+        again = export.export(run, tmp_path / "vectors", replace=True)
+        assert load_ranker(again).by == by and ("rank_by" in (again / "config.json").read_text()) == (by != "distance")
 
 
 @pytest.mark.parametrize(

@@ -185,7 +185,7 @@ def pretraining(folder, **validation):
 def finished(folder, seed, dev, ranks, model="pydocs_roberta"):
     """A run of finetune whose one right candidate of five has these ranks on test."""
     rows = [
-        (question, f"{question}{n if n != rank else 'right'}", int(n == rank), -float(n))
+        (question, f"{question}{'right' if n == rank else n - (n > rank)}", int(n == rank), -float(n))
         for question, rank in ranks.items()
         for n in range(1, 6)
     ]

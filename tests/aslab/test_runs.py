@@ -351,6 +351,7 @@ def test_an_empty_name_among_models_is_no_folder():
         ({"loss": "distillation"}, "got None with loss distillation"),
         ({"teacher": "bm25"}, "got 'bm25' with loss None"),
         ({"loss": "listwise", "teacher": "bm25"}, "got 'bm25' with loss listwise"),
+        ({"loss": "distillation", "teacher": "bm25+owner/name"}, "teacher: expected one ranker, got 'bm25.owner/name': fused ranks"),
         ({"loss": "distillation", "teacher": "bm26"}, "teacher: no folder or run 'bm26'; did you mean 'bm25'"),
     ],
 )
@@ -362,4 +363,5 @@ def test_a_loss_on_lists_takes_pairs_and_a_teacher_is_of_distillation(given, mes
 def test_a_run_on_lists_has_lists_of_sixteen_and_one_of_pairs_has_no_size():
     settings = [runs.settings("finetune", {"budget": "small", "loss": loss}) for loss in (None, "listwise", "distillation")]
     assert [(s["k"], s["batch_size"], s["warmup_steps"]) for s in settings] == [(None, 32, 81), (16, 8, 38), (16, 8, 38)]
+    assert [s["train_questions"] for s in settings] == ["with_positive", "with_positive", "all"], "a student reads no labels"
     assert runs.identity("finetune", {"loss": "distillation", "teacher": "bm25"})["inputs"]["teacher"] == "bm25"

@@ -98,18 +98,33 @@ def test_another_data_set_without_an_order_has_no_context(tables, tmp_path, cont
 def test_questions_that_a_model_was_trained_on_are_no_transfer(tables, tmp_path):
     """By the run itself, and by a run that its model came from or learnt from; a pre-training saw none."""
     chain = {"finetune-a-0123456789ab": {"dataset": "trecqa"}, "finetune-b-0123456789ac": {"model": "finetune-a-0123456789ab"}}
-    for name, parameters in (chain | {"pretrain-a-0123456789ab": {"objective": "sp"}}).items():
+    student = {"finetune-c-0123456789ad": {"loss": "distillation", "teacher": "finetune-a-0123456789ab"}}
+    for name, parameters in (chain | student | {"pretrain-a-0123456789ab": {"objective": "sp"}}).items():
         (tmp_path / "runs" / name).mkdir(parents=True)
         disk.write_json(tmp_path / "runs" / name / "run.json", {"notebook": name.partition("-")[0], "given": parameters})
     pre_trained = {"model": "pretrain-a-0123456789ab", "runs_dir": str(tmp_path / "runs")}
     assert list(transfer.load("finetune", given(tables, f"{tables['second']}") | pre_trained)) == ["own:second.tsv"]
+    mined = tmp_path / "mined"
+    mined.mkdir()
+    for split in ("train", "dev", "test"):
+        (mined / f"{split}.tsv").write_text(TABLE.format(split))
+    disk.write_json(mined / disk.MINED, {"dataset": {"name": "trecqa"}})
     taught = {"loss": "distillation", "teacher": "finetune-b-0123456789ac"}
-    trained = [{"dataset": "trecqa"}, *({"dataset": "wikiqa", **start} for start in [*({"model": name} for name in chain), taught])]
+    starts = [*({"model": name} for name in chain), taught, {"model": "finetune-c-0123456789ad"}]
+    trained = [{"dataset": "trecqa"}, {"dataset": str(mined)}, *({"dataset": "wikiqa", **start} for start in starts)]
     for own in trained:
         with pytest.raises(ValueError, match="trecqa_transfer are the training questions of trecqa, which this model was fine-tuned on"):
             transfer.load("finetune", own | {"also_rank": "trecqa_transfer", "runs_dir": str(tmp_path / "runs")})
     with pytest.raises(ValueError, match="trecqa_transfer has only test questions, those that trecqa trains on: name it in also_rank"):
         runs.identity("finetune", {"dataset": "trecqa_transfer"})
+
+
+def test_two_data_sets_never_share_a_file_of_scores(tables, tmp_path):
+    for name in ("my_a.tsv", "my-a.tsv"):
+        (tmp_path / name).write_text(TABLE.format(name))
+    others = ",".join(str(tmp_path / name) for name in ("my_a.tsv", "my-a.tsv"))
+    with pytest.raises(ValueError, match="own:my_a.tsv and own:my-a.tsv would share the file scores_own-my-a.tsv.parquet: rename one"):
+        transfer.load("finetune", given(tables, others))
 
 
 # ------------------------------------------------------------------ which questions

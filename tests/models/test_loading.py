@@ -566,6 +566,7 @@ def test_what_the_ranker_refuses(ranker, saved, caplog):
     with pytest.raises(ValueError, match="got 100000"):
         rank.Ranker(ranker.model, 100_000).score(questions(), progress=False)
     _, folder = saved
+    assert rankers.load_ranker(folder).max_tokens == 128 and "read up to 128 tokens" in caplog.text
     (folder / "head.safetensors").unlink()
     without_head = rankers.load_ranker(folder)
     assert without_head.by == "cosine" and "an encoder without a head that ranks" in caplog.text

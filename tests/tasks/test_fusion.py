@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from aslab import runs
+from aslab import rundir, runs
 from asutil.data.candidates import Candidate, Question
 from asutil.tasks import base, rankers
 
@@ -69,13 +69,32 @@ def test_rankers_are_fused_by_their_names_and_bm25_counts_words_as_it_does_alone
 
 
 def test_a_run_or_folder_may_have_a_plus_sign(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(rundir, "root", lambda: tmp_path)
     name = "finetune-a+b-0123456789ab"
     (tmp_path / "runs" / name).mkdir(parents=True)
     with pytest.raises(ValueError, match=rf"{name.replace('+', '.')} is not a finished run"):
         rankers.load_ranker(name)
     assert runs.fused(name) == [name] and runs.fused(f"bm25+{tmp_path}") == ["bm25", str(tmp_path)]
     assert runs.fused("bm25+owner/name") == ["bm25", "owner/name"] and runs.ranker_shown(name) == name
+
+
+def test_a_run_may_be_a_part_of_a_fusion_by_its_name_or_its_path(tmp_path, monkeypatch):
+    monkeypatch.setattr(rundir, "root", lambda: tmp_path)
+    first, second = "finetune-a-0123456789ab", "finetune-b-0123456789ab"
+    for name in (first, second):
+        (tmp_path / "runs" / name).mkdir(parents=True)
+    loaded = []
+    monkeypatch.setattr(rankers, "load_ranker", lambda name, device: loaded.append(name) or rankers.Bm25())
+    for parts in (
+        ["bm25", first],
+        ["bm25", f"runs/{first}"],
+        [f"runs/{first}", "bm25"],
+        [f"runs/{first}", f"runs/{second}"],
+        [first, second],
+    ):
+        loaded.clear()
+        assert len(rankers._loaded("+".join(parts), None, None).rankers) == 2
+        assert loaded == parts == runs.fused("+".join(parts))
 
 
 def test_a_part_that_is_no_ranker_and_prompts_are_refused():

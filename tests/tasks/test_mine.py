@@ -346,7 +346,7 @@ def test_nothing_is_left_where_something_is_wrong(tmp_path, monkeypatch, data, s
         mine.mine(data, sentences, "bm25", tmp_path / "mined", limit=0)
 
     class Failing(Given):
-        def encode(self, texts, progress=False):
+        def encode(self, texts):
             return super().encode(texts) * np.nan
 
     monkeypatch.setattr(rankers, "load_encoder", lambda name: Failing())

@@ -26,7 +26,7 @@ class Given:
     def __init__(self):
         self.calls = []
 
-    def encode(self, texts, progress=False):
+    def encode(self, texts):
         self.calls.append(list(texts))
         return np.array([np.random.default_rng(list(text.encode())).normal(size=5) for text in texts], np.float32)
 

@@ -17,6 +17,7 @@ from asutil import load_ranker
 from asutil.data import answers, baseline_scores
 from asutil.data.questions import Candidate, Question
 from asutil.io import disk
+from asutil.metrics import calibration
 from asutil.tasks import rankers
 
 from ..data.test_baselines import slow_bm25
@@ -151,7 +152,10 @@ def test_probabilities_and_the_answer_of_a_calibrated_ranker():
     texts = [candidate.text for candidate in question.candidates]
     with pytest.raises(ValueError, match=r"this ranker has no probabilities: call calibrate\(questions\)"):
         model.rank(question.text, texts, calibrated=True)
-    fitted = model.calibrate([asked(number) for number in range(100)])
+    questions = [asked(number) for number in range(100)]
+    fitted = model.calibrate(questions)
+    alone = pd.concat([model.score([one], progress=False) for one in questions], ignore_index=True)
+    assert fitted == calibration.fit(alone) != calibration.fit(model.score(questions)), "by the scores that `rank` has"
     ranked, probable = model.rank(question.text, texts), model.rank(question.text, texts, calibrated=True)
     assert model.answer([question.text] * 2, [texts, []]) == [model.answer(question.text, texts), None]
     for threshold in (2, -0.1, math.nan):
