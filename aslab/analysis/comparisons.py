@@ -18,6 +18,8 @@ from ..records import COLUMN_OF, COMMITTED, HERE, no_spread, per_question, value
 from ..show.markup import NAMES
 from . import testable
 
+TRAINING = ("architecture", "loss", "train_limit")  # settings that change how much the seeds of a row differ
+
 
 class Outcome(NamedTuple):
     """A claim on one metric, tested with our runs over questions and training seeds.
@@ -169,7 +171,7 @@ class Values(NamedTuple):
 def values_of(pair: Pair, row: str, other: str, metric: str, of=per_question) -> Values | None:
     """The values of two rows for one test over questions and seeds; None for a metric without values of questions.
 
-    A row with one seed borrows its variance from all other trained rows of the pair's records with the same questions.
+    A row with one seed borrows its variance: see `lent_variance`.
 
     Args:
         of: record -> values of every question; where it gives None for one record, so does this function.
@@ -180,13 +182,22 @@ def values_of(pair: Pair, row: str, other: str, metric: str, of=per_question) ->
     untrained = [no_spread(pair.of(name)) for name in (row, other)]
     one_seed = any(len(table.columns) < 2 and not fixed for table, fixed in zip(tables, untrained))
     each = [table.to_numpy()[:, 0] if fixed else table.T.to_numpy() for table, fixed in zip(tables, untrained)]
-    return Values(*each, lent_variance(pair.lines, metric, tables[0].index, of) if one_seed else None)
+    return Values(*each, lent_variance(pair.lines, (row, other), metric, tables[0].index, of) if one_seed else None)
 
 
-def lent_variance(lines: pd.DataFrame, metric: str, questions, of=per_question) -> SeedVariance | None:
-    """The variance between seeds of all trained rows with several seeds on the same questions; None without such rows."""
-    trained = [own for _, own in lines.groupby("row") if len(own) > 1 and not no_spread(own)]
-    each = filter(None, (by_seed([own], metric, of) for own in trained))
+def lent_variance(lines: pd.DataFrame, borrowers, metric: str, questions, of=per_question) -> SeedVariance | None:
+    """The variance between seeds of all rows that were trained like a row of `borrowers`, with several seeds on the same questions.
+
+    Seeds of rows with another architecture, loss or number of training questions need not vary alike, so these lend nothing.
+
+    Returns: None without such rows.
+    """
+    training = lines.assign(trained=[tuple(map(record["settings"].get, TRAINING)) for record in lines.record])
+    like = set(training.trained[training.row.isin(borrowers)])
+    rows = [
+        own for _, own in training[training.trained.isin(like)].groupby("row") if len(own) > 1 and not no_spread(own)
+    ]
+    each = filter(None, (by_seed([own], metric, of) for own in rows))
     same = [table.T for (table,) in each if set(table.index) == set(questions)]
     return seed_variance(*same) if same else None
 
@@ -255,7 +266,7 @@ def outcome(data: dict, runs: pd.DataFrame, claim: dict, where: Pair | None = No
         return Outcome(claim, reason, where)
     questions = decides.ours.shape[-1]
     if not (pooled or test):
-        reason = reason or "one seed, and no other row shows how much seeds differ"
+        reason = reason or "one seed, and no row trained alike shows how much seeds differ"
         return Outcome(claim, reason, where, questions=questions)
     return Outcome(claim, reason, where, test, dev, pooled, questions, smallest_effect(*decides))
 

@@ -67,8 +67,8 @@ def pairs(paper: str, results: str | Path = "results") -> list[Pair]:
 def compare(pair: Pair, metric: str, results: str | Path = "results") -> tuple:
     """(combined, over questions): two Comparisons of the later records with those before, for a metric of the pair.
 
-    The combined test of one seed takes the variance between seeds from all rows of the paper in `results/` that have
-    several seeds on the same questions; it is None where there is none.
+    The combined test of one seed borrows the variance between seeds (`comparisons.lent_variance`) from the paper's rows in
+    `results/`; it is None where none lends.
     """
     later, before = comparisons.by_seed((pair.later, pair.before), metric)
     questions = significance.paired_bootstrap(later.mean(axis=1), before.mean(axis=1))
@@ -76,7 +76,7 @@ def compare(pair: Pair, metric: str, results: str | Path = "results") -> tuple:
     if len(pair.seeds) == 1:
         lines = records.committed(pair.paper, results)
         same = lines[(lines.dataset == pair.dataset) & (lines.budget == pair.budget)]
-        borrowed = comparisons.lent_variance(same, metric, later.index)
+        borrowed = comparisons.lent_variance(same, [pair.row], metric, later.index)
         if borrowed is None:
             return None, questions
     return over_questions_and_seeds(later.T, before.T, borrowed), questions

@@ -48,7 +48,7 @@ def learning_curve(paper: str, dataset: str, budget: str, *rows: str):
         return None
     behind = plain.questions[plain.low <= max(without.values())].max()  # NaN where no interval reaches down to them
     ahead = plain.questions[~(plain.questions <= behind)]
-    message = f"with {ahead.iloc[0]:,} questions, ahead of all without training" if len(ahead) else ""
+    message = f"with {ahead.iloc[0]:,} questions, its interval is above all without training" if len(ahead) else ""
     seeds = sorted(set(table.seeds))
     words = (
         f"MAP on the test questions of {NAMES[dataset]} by the number of training questions: the mean over seeds, "

@@ -18,13 +18,13 @@ from as2_bootstrap import Bootstrap
 from as2_built import File
 from as2_code import Excerpt
 from as2_deviations import Accepted, Severity
-from as2_executed import LESSONS, REPORTS, reports, with_outputs
+from as2_executed import LESSONS, REPORTS, end, reports, with_outputs
 from as2_gallery import gallery_page, run_page
 from as2_light import lighten, rank_prose_first
 from as2_pages import BOOK, ROOT, Figure, Show, card_files, forget, outdated, rewritten, run_files
 from as2_papers import write_figures
 from as2_reorder import Reorder
-from as2_texts import with_texts
+from as2_texts import begin, with_texts
 from docutils import nodes
 from latex2mathml.converter import convert
 
@@ -167,7 +167,9 @@ def setup(app):
     app.connect("html-page-context", open_in_colab, priority=502)  # after the theme's own buttons
     app.connect("env-get-outdated", outdated)
     app.connect("env-purge-doc", forget)
+    app.connect("env-before-read-docs", begin)
     app.connect("env-updated", rewritten)
+    app.connect("build-finished", end)
     app.connect("build-finished", sitemap)
     app.connect("build-finished", lighten, priority=900)  # after the theme has written its own files
     app.connect("build-finished", write_figures)

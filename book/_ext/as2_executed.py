@@ -1,6 +1,7 @@
 """Pages of notebooks that are run where the book is built: lessons, and the report of each paper.
 
-They are run again where their text or what they are made of changes. With `AS2_EXECUTE=off` the pages have no outputs.
+They are run again where their text or what they are made of changes, on all cores, while Sphinx reads the other pages. With
+`AS2_EXECUTE=off` the pages have no outputs.
 """
 
 import hashlib
@@ -8,6 +9,7 @@ import json
 import logging
 import os
 import tempfile
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import nbformat
@@ -70,12 +72,35 @@ def executes() -> bool:
 def executed_once(app, page: str, text: str, paths: list[Path]) -> dict:
     """The notebook after its cells have run, from an earlier build where neither it nor the files that it follows from have changed."""
     depend(app.env, paths)
+    return begun(app, page, text, paths).result()
+
+
+def begun(app, page: str, text: str, paths: list[Path]) -> Future:
+    """`executed_once` in a thread, which waits for the kernel; the same notebook is begun once."""
     made_from = hashlib.sha256(b"".join([text.encode(), *(path.read_bytes() for path in paths)])).hexdigest()
     cached = Path(app.outdir).parent / "executed" / f"{Path(page).name}.ipynb"
-    if not cached.is_file() or disk.read_json(cached)["metadata"].get(MADE_FROM) != made_from:
-        cached.parent.mkdir(exist_ok=True)
-        disk.write_json(cached, executed(text, made_from))
-    return disk.read_json(cached)
+    key = cached, made_from
+    if key not in _RUNNING:
+        _RUNNING[key] = _KERNELS.submit(_cached, cached, text, made_from)
+    return _RUNNING[key]
+
+
+_KERNELS = ThreadPoolExecutor(os.cpu_count())
+_RUNNING: dict[tuple, Future] = {}
+
+
+def _cached(path: Path, text: str, made_from: str) -> dict:
+    if not path.is_file() or disk.read_json(path)["metadata"].get(MADE_FROM) != made_from:
+        path.parent.mkdir(exist_ok=True)
+        disk.write_json(path, executed(text, made_from))
+    return disk.read_json(path)
+
+
+def end(app, exception):
+    """Begin no more kernels where the build has ended, with or without an error."""
+    for future in _RUNNING.values():
+        future.cancel()
+    _RUNNING.clear()
 
 
 def executed(text: str, made_from: str = "") -> dict:

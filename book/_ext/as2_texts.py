@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import nbformat
-from as2_executed import executed_once, executes
+from as2_executed import LESSONS, REPORTS, begun, executed_once, executes, sources
 from as2_gallery import WITHOUT_TEXT, for_page
 from as2_pages import ROOT, files
 from papermill.iorw import load_notebook_node
@@ -20,18 +20,31 @@ GALLERY = "gallery/"
 READ = ("dataset", "corpus")
 
 
+def begin(app, env, docnames: list[str]):
+    """Begin the notebooks of the pages that will be read, and have these pages read last."""
+    docnames.sort(key=lambda page: page.startswith((LESSONS, REPORTS, GALLERY)))
+    for page in docnames if executes() else ():
+        if page.startswith((LESSONS, REPORTS)):
+            begun(app, page, Path(env.doc2path(page)).read_text("utf-8"), sources(page))
+        elif page.startswith(GALLERY) and may_show(one := of_page(page)):
+            begun(app, *first_text(app, one))
+
+
 def with_texts(app, page, source):
     """The page of a committed notebook with the text that its cells show, where this machine has what the run has read."""
-    if not page.startswith(GALLERY) or not executes():
-        return
-    name = page.removeprefix(GALLERY)
-    one = next(one for one in executed() if one.path.stem == name)
-    if not may_show(one):
-        return
+    if page.startswith(GALLERY) and executes() and may_show(one := of_page(page)):
+        source[0] = json.dumps(filled(json.loads(source[0]), one, executed_once(app, *first_text(app, one))))
+
+
+def of_page(page: str) -> Executed:
+    return next(one for one in executed() if one.path.stem == page.removeprefix(GALLERY))
+
+
+def first_text(app, one: Executed) -> tuple[str, str, list[Path]]:
+    """What `executed_once` takes to show the first text of a run: name, notebook, the files that it follows from."""
     paths = files("asutil/**/*.py", "aslab/**/*.py", "notebooks/*.ipynb", "data_cards/*.md")
-    runs_dir = Path(app.outdir).parent / "executed" / "runs"
-    begun = executed_once(app, name, nbformat.writes(first_cells(one, runs_dir)), paths)
-    source[0] = json.dumps(filled(json.loads(source[0]), one, begun))
+    cells = first_cells(one, Path(app.outdir).parent / "executed" / "runs")
+    return one.path.stem, nbformat.writes(cells), paths
 
 
 def may_show(one: Executed) -> bool:

@@ -11,10 +11,10 @@ ROWS = ("roberta_base_50", "roberta_base_500", "roberta_base")
 @pytest.mark.parametrize(
     ("lows", "message"),
     [
-        ((60, 72, 80), "with 500 questions, ahead of all without training"),
-        ((60, 69, 80), "with 5,000 questions, ahead of all without training"),
-        ((75, 69, 80), "with 5,000 questions, ahead of all without training"),  # with 50 by chance: not from there on
-        ((71, 72, 80), "with 50 questions, ahead of all without training"),
+        ((60, 72, 80), "with 500 questions, its interval is above all without training"),
+        ((60, 69, 80), "with 5,000 questions, its interval is above all without training"),
+        ((75, 69, 80), "with 5,000 questions, its interval is above all without training"),  # with 50 by chance: not from there on
+        ((71, 72, 80), "with 50 questions, its interval is above all without training"),
         ((60, 65, 69), ""),
         ((75, 72, 69), ""),
     ],

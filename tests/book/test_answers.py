@@ -100,6 +100,7 @@ def test_what_else_the_answers_say_of_claims():
     assert on_wikiqa["sdc_wikiqa"] == on_wikiqa.max(), "up to"
     joint = of("joint_inference", "small")
     assert round(1 / joint.effect_ratio["mspp_mends_ie_k_wikiqa"]) == 12, "twelve times as large"
+    assert joint.difference["mspp_mends_ae_k_wikiqa"] > joint.difference["mspp_mends_ie_k_wikiqa"], "no smaller"
     printed = joint.printed[joint.index.str.match("joint_alone.*(wikiqa|trecqa)")]
     assert len(printed) == 4 and (printed < -40).all()
     pairwise = joint[(joint.row_b == "pairwise_roberta_base") & joint.index.str.match("joint_alone|mspp_pairwise|top_5")]
@@ -180,6 +181,8 @@ def test_what_models_keep_and_lose_without_the_question():
     chance = committed("asbert", "triplet_bert", "pydocs")[0]["baselines"]["random"]["map"]
     own = precisions("asbert", "triplet_bert", "pydocs").to_numpy().mean()
     triplets = of["triplet", minilm, "pydocs", "clean", "distance"][0]
+    distance = lambda model, dataset: of["triplet", model, dataset, "asbert", "distance"][0]
+    assert max(distance(granite, "wikiqa"), distance(minilm, "wikiqa")) < 1 / 3 and round(1 / distance(minilm, "trecqa")) == 7
     assert 0.08 < triplets < 0.13 and abs((words - chance) / (own - chance) - triplets) < 0.03
     lost = lambda kind, model: clean(kind, model)[1]
     assert all(1.33 < lost("pair", f"{granite} + {one}") / lost("pair", granite) < 1.5 for one in ("SP", "SSP"))

@@ -426,17 +426,17 @@ def test_the_parts_of_a_start_are_cells_of_the_notebook():
 
 
 def test_words_on_the_page_of_choices_follow_from_the_figures():
-    """*A hundred candidates take less than a second*, *all of a million takes less than ten milliseconds a question*, or 100 alone."""
+    """*A hundred candidates take less than a second*, *all of a million takes some ten milliseconds a question*, or 100 alone."""
     read = lambda name: json.loads((FOLDER.parent / "results" / "benchmarks" / f"{name}.json").read_text("utf-8"))
     page = (FOLDER.parent / "book" / "rank.md").read_text("utf-8")
     assert "a hundred candidates take less than a second" in page
     assert read("backends")["torch"]["pairs_a_second"]["least"] > 100
     search = read("search")
     (words,) = (" ".join(part.split()) for part in page.split("\n\n") if part.startswith("**A million candidates.**"))
-    assert "less than ten milliseconds a question where 64 are asked together, and less than a tenth of a second for a question" in words
+    assert "some ten milliseconds a question where 64 are asked together, and less than a tenth of a second for a question" in words
     assert search["vectors"] == 1_000_000 and search["questions"] == 64
     together, alone = (search["milliseconds_a_question"][side]["most"] for side in ("ours", "ours_alone"))
-    assert together < 10 and alone < 100
+    assert 9 < together < 11 and alone < 100
 
 
 # ------------------------------------------------------------------ growth
@@ -506,9 +506,9 @@ def test_the_largest_micro_batch_is_the_last_before_memory_ends(corpus):
 
 def test_which_objectives_the_page_says_are_fast_enough():
     measured = json.loads((FOLDER.parent / "results" / "benchmarks" / "sampling.json").read_text("utf-8"))["objectives"]
-    assert [name for name, one in measured.items() if one["fast_enough"]] == ["ssp", "sp", "psd", "sop"]
+    assert [name for name, one in measured.items() if one["fast_enough"]] == []
     page = " ".join((FOLDER.parent / "book" / "throughput.md").read_text("utf-8").split())
-    assert "On the machine of the record, a slow one, SSP, SP, PSD and SOP reach it." in page
+    assert "On the machine of the record, a slow one, none does." in page
 
 
 def test_what_the_page_says_of_scoring_on_a_gpu():

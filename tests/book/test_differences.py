@@ -148,7 +148,7 @@ def test_a_line_has_each_test_and_what_it_sees(tmp_path, ours, seen):
 def test_one_seed_has_an_interval_over_questions_and_no_verdict(tmp_path):
     lines = compared(tmp_path, 0.9, 0.5, [0])
     row = next(r for r in cells(differences.two_tests_table(papers.read(PAPER, FOLDER), lines)) if r[0].startswith(ROWS))
-    said = "not testable hereone seed, and no other row shows how much seeds differ"
+    said = "not testable hereone seed, and no row trained alike shows how much seeds differ"
     assert row[1] == "one seed: no test" and row[2].startswith("+40.0‡[") and row[3:] == ["one seed", "1", "small", said]
     assert lines_of(differences.claims_table(papers.read(PAPER, FOLDER), lines))[1][2:] == ["–40 questions, 1 seed, small", "–", said]
     assert difference_plots.own_plot(papers.read(PAPER, FOLDER), lines) is None

@@ -78,6 +78,7 @@ def test_what_is_left_without_the_question(tmp_path, monkeypatch):
         disk.write_json(tmp_path / "results" / f"{name}.json", {"runs": some, "bag_of_words": [words], "commit": "0"})
     bag, network = cells(blind.blind_table())[1:]
     assert blind.blind_table("asbert") == blind.blind_table() and blind.blind_table("clean") == ""
+    assert "interval" not in blind.blind_table()
     assert bag == ["bag of words of the candidate, WikiQA, asbert", "–", "1", "–", "60.0", "–", "–", "30.0"]
     assert network == ["siamese, mini, WikiQA, asbert", "distance", "2", "60.0 ± 14.1", "20.0 ± 0.0", "40.0", "30.0 ± 7.1", "10.0 ± 0.0"]
 
@@ -107,7 +108,7 @@ def test_what_is_lost_without_the_question_has_an_interval_where_every_seed_has_
     means = [100 * apart[draw.integers(30, size=30)].mean() for _ in range(20_000)]
     lowest, highest = np.percentile(means, [2.5, 97.5])
     middle, low, high = map(float, re.fullmatch(r"(\S+) ?\[(\S+), (\S+)\]", lost()).groups())
-    assert middle == pytest.approx(100 * apart.mean(), abs=0.051)
+    assert middle == pytest.approx(100 * apart.mean(), abs=0.051) and "95 % interval" in blind.blind_table()
     assert (low, high) == (pytest.approx(lowest, abs=0.5), pytest.approx(highest, abs=0.5))
     del runs[1]["readouts"]["score"]["own"]["per_question"]
     assert lost() == f"{100 * apart.mean():.1f}"

@@ -117,6 +117,8 @@ def test_how_hard_the_objectives_are():
         made = {name: committed(SENTENCES, row, "pretraining", budget)[0]["metrics"]["validation"] for name, row in rows.items()}
         assert sorted(made, key=lambda name, made=made: made[name]["auc"]) == hardest_first.split()
         assert [name for name in ("SP", "SSP", "PSD") if made[name]["auc"] < made[name]["auc_tfidf"]] == behind_words
+        if budget == "small":
+            assert all(abs(made[name]["f1"] - made["SOP"]["f1"]) < 0.01 for name in ("SP", "SSP")), "as hard by F1"
 
 
 def test_what_exchanged_questions_cost():

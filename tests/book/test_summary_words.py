@@ -172,8 +172,11 @@ def test_no_run_was_stopped_or_picked_by_dev(paper, budget, least):
 def test_minilms_siamese_network_did_not_train_and_granites_hardly():
     for dataset, start in (("wikiqa", "sentence_bert"), ("trecqa", "sentence_bert"), ("pydocs", "mean_bert")):
         assert mean("asbert", "siamese_bert", dataset) < mean("asbert", start, dataset)
-    level = baseline("sentence_objectives", "roberta_base", "trecqa", "small", "zero_shot")
-    assert 0 < mean("asbert", "siamese_roberta", "trecqa") - level < 0.01
+    for dataset in ("wikiqa", "trecqa"):
+        asked = precisions("sentence_objectives", "roberta_base", dataset).index
+        own = precisions("asbert", "siamese_roberta", dataset).loc[asked].to_numpy().mean()
+        level = baseline("sentence_objectives", "roberta_base", dataset, "small", "zero_shot")
+        assert 0 < own - level < 0.01, "a point or less"
     chance = baseline("asbert", "siamese_bert", "wikiqa", "small", "random")
     assert abs(min(reached("asbert", "siamese_bert", "wikiqa")) - chance) < 0.01, "within a point"
     head = np.mean([one["readouts"]["probability"]["test"]["map"] for one in committed("asbert", "siamese_bert", "wikiqa")])
@@ -271,7 +274,7 @@ def test_what_the_page_on_ranking_says_of_labels_and_first_stages():
     untrained = [baseline(*place, name) for name in ("bm25", "zero_shot", "document_order")]
     assert "With 50 questions the model is worse than the encoder that it started from" in text
     assert few < baseline(*place, "zero_shot") and max(untrained) < some < every
-    assert "with 500 it is ahead of every ranker without training" in text
+    assert "with 500 its interval over questions is above every ranker without training" in text
     listwise = mean("sentence_objectives", "roberta_listwise_500", "nq_sentences")
     assert "A loss on lists gained one point of MAP" in text and 0.005 < listwise - some < 0.015
     assert "Ten times as many labels gained ten" in text and 0.095 < every - some < 0.115

@@ -108,7 +108,7 @@ def compared(line: dict, *records: list[dict]) -> dict:
         elif not untrained(of[0]):
             single += 1
     if single:
-        own, freedom = seed_variance(lenders(line, ours.keys()))
+        own, freedom = seed_variance(lenders(line, ours.keys(), {how(of) for of in records}))
         parts.append((single * own, freedom))
     total, middle = math.fsum(part for part, _ in parts), mean(apart)
     if total == 0:
@@ -127,12 +127,18 @@ def compared(line: dict, *records: list[dict]) -> dict:
     return points | {"p": 2 * chance.sf(abs(middle) / error), "questions": len(apart)}
 
 
-def lenders(line: dict, questions) -> list[dict]:
-    """The values of all trained rows with more than one seed on the same questions: a row with one seed has their variance."""
+def how(records: list[dict]) -> tuple:
+    """The settings by which a row lends its variance to another or does not."""
+    return tuple(records[0]["settings"].get(name) for name in ("architecture", "loss", "train_limit"))
+
+
+def lenders(line: dict, questions, alike: set[tuple]) -> list[dict]:
+    """The values of all rows trained alike with more than one seed on the same questions: a row with one seed has their variance."""
     rows = sorted((ROOT / "results" / line["paper"]).glob("*"))
     own = line["dataset"].rpartition("_from_")[2]
     each = [read(sorted(row.glob(f"{own}-{line['budget']}-seed*.json")), line["dataset"]) for row in rows]
-    values = [by_question(of, line["metric"], line["sample"]) for of in each if len(of) > 1 and not all(map(untrained, of))]
+    each = [of for of in each if len(of) > 1 and not all(map(untrained, of)) and how(of) in alike]
+    values = [by_question(of, line["metric"], line["sample"]) for of in each]
     return [own for own in values if own.keys() == questions]
 
 

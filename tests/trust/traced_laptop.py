@@ -52,7 +52,8 @@ def words_above(table: dict, dataset: str, gained: str, known: list[dict]) -> st
     machines = dict.fromkeys(f"{one['cpu_cores']} {one['architecture']} cores, {one['system']}" for one in made)
     ours = f" Ours: {'; '.join(machines)}." if machines else ""
     words = f"{where}Budget laptop: {what}; nothing of the paper.{size}{ours} Points, mean ± std over seeds."
-    return " ".join([words, *traced.above(known, reduced=False)])
+    gains = ["Differences: test questions alone, the seeds that both rows have."] * bool(gained)
+    return " ".join([words, *gains, *traced.above(known, reduced=False)])
 
 
 def line(paper: Paper, row: str, dataset: str, metrics: list[str], gained: str, several: bool) -> list[str]:

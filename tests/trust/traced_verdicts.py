@@ -9,7 +9,7 @@ from . import traced_reasons
 from .traced import BUDGETS, BY_QUESTION, EVERY, UNTESTABLE, Paper, side, untrained
 
 WORDS = ("supported", "suggestive", "inconclusive", "no effect beyond 1 point", "reversed", UNTESTABLE, "not run")
-ALONE = "one seed, and no other row shows how much seeds differ"
+ALONE = "one seed, and no row trained alike shows how much seeds differ"
 
 
 class Test(NamedTuple):
@@ -120,7 +120,9 @@ def compared(paper: Paper, rows: tuple[str, str], ours: list[dict], other: list[
         return None
     place = ours[0]["dataset"], (ours[0]["budget"],)
     lenders = {row: paper.of(row, *place) for row in paper.rows} if 1 in (len(ours), len(other)) else {}
-    lenders = {row: records for row, records in lenders.items() if len(records) > 1 and not untrained(records)}
+    how = lambda records: tuple(records[0]["settings"].get(name) for name in ("architecture", "loss", "train_limit"))
+    alike = {how(records) for records in (ours, other) if records}
+    lenders = {row: records for row, records in lenders.items() if len(records) > 1 and not untrained(records) and how(records) in alike}
     each = [*zip(rows, (ours, other)), *lenders.items()]
     if over != "test":
         each = [(row, on_dev(paper, row, records, over == "both")) for row, records in each]

@@ -9,10 +9,8 @@ from asutil.metrics import significance
 from pages import numbers, register, row, table
 
 PRECISION = 2  # the place of average precision in a row of per_question
-TITLE = (
-    "Test questions, points, mean ± std over seeds; MAP lost with its 95 % interval over questions, where the record has "
-    "values of questions."
-)
+TITLE = "Test questions, points, mean ± std over seeds"
+WITH_INTERVALS = "; MAP lost with its 95 % interval over questions, where the record has values of questions"
 
 
 @register("blind", "blind", "Rankers without the question: not run. asutil blind measures it.")
@@ -34,7 +32,7 @@ def blind_table(protocol: str = "") -> str:
         ranked, first = numbers(*(f"{100 * words[metric]:.1f}" for metric in ("map", "p@1")))
         head = f"bag of words of the candidate, {_of(words)}"
         body.append(row(head, "–", "1", "–", ranked, "–", "–", first, kind="as2-from-baseline"))
-    groups = {}
+    groups, intervals = {}, []
     for run in runs:
         key = (f"{run['architecture']}, {run['model'].rsplit('/', 1)[-1]}", _of(run))
         groups.setdefault(key, []).append(run["readouts"])
@@ -46,14 +44,14 @@ def blind_table(protocol: str = "") -> str:
                 for metric in ("map", "p@1")
                 for which in ("own", "exchanged")
             ]
-            points_lost = f"{100 * _map_lost(seeds, readout):.1f}"
-            cells.insert(2, markup.number(Html(points_lost + _interval(seeds, readout))))
+            intervals.append(_interval(seeds, readout))
+            cells.insert(2, markup.number(Html(f"{100 * _map_lost(seeds, readout):.1f}{intervals[-1]}")))
             body.append(markup.line([*head, readout, str(len(seeds)), *cells]))
             head = []
     heads = ["Model", "Scoring function", "Seeds"]
     heads += [f"{NAMES[metric]}{when}" for metric in ("map", "p@1") for when in ("", ", questions exchanged")]
     heads.insert(5, "MAP lost")
-    return table(TITLE, heads, body)
+    return table(f"{TITLE}{WITH_INTERVALS * any(intervals)}.", heads, body)
 
 
 def _map_lost(seeds: list[dict], readout: str | None = None) -> float:

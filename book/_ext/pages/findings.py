@@ -99,7 +99,7 @@ def headline_table() -> str:
         words = Html(f"{escape(claim['claim'])}<small>{escape(rows)}</small>")
         body.append(markup.line([words, printed, difference_cell(one), markup.said(one.word, one.outcome.reason)]))
     caption = (
-        "What the abstracts and conclusions promise. Differences in points with 95 % intervals over questions and training seeds: dev and "
+        "The main claims. Differences in points with 95 % intervals over questions and training seeds: dev and "
         "test together where dev chose nothing. The verdict is after Holm's adjustment over the claim's family. "
         "A claim with a date is our hypothesis about a data set that the paper does not use."
     )

@@ -16,6 +16,7 @@ from pages import table as html_table
 from pages.report import PRETRAINING, Origins, baseline_lines, best_cells, our_cell, our_cells, seed_count
 
 PYDOCS = "pydocs"
+GAINS = "Differences: test questions alone, the seeds that both rows have."
 
 
 class Questions(NamedTuple):
@@ -90,7 +91,8 @@ def laptop_table(data: dict, runs: pd.DataFrame, table: str | None = None, links
     title = f"{where}Budget laptop: {questions.title}; nothing of the paper.{size}{_made_on(lines)} Points, mean ± std over seeds."
     gain = [f"{NAMES[questions.gained]} against its baseline [95 %]"] if questions.gained else []
     heads = ["Row", "From", *(NAMES[metric] for metric in questions.metrics), "Seeds", *gain]
-    return html_table(" ".join([title, *origins.words, *[BEST] * bool(best)]), heads, body)
+    words = [title, *[GAINS] * bool(gain), *origins.words, *[BEST] * bool(best)]
+    return html_table(" ".join(words), heads, body)
 
 
 def _questions(table: dict, budget: dict) -> Questions:
