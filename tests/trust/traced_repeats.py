@@ -8,7 +8,7 @@ from pathlib import Path
 from scipy import stats
 
 from .traced import BY_QUESTION, NAMES, NONE, PAPERS, Paper, bootstrap, p_value, points, untrained, values
-from .traced_verdicts import over_both
+from .traced_verdicts import over_both, training
 
 OWN = ("evidence_f1", "answer_f1")
 NO_EFFECT = {"workers", "micro_tokens", "precision", "model", "rung", "budget"}  # `model` may be the name of a run
@@ -86,7 +86,8 @@ def tested(paper: Paper, later: list[dict], before: list[dict], metric: str) -> 
         for one in paper.records:
             if (one["dataset"], one["budget"]) == (first["dataset"], budget) and not untrained([one]):
                 trained.setdefault(one["row"], []).append(one)
-        known = [table(side, metric) for side in trained.values() if len(side) > 1]
+        own = training(trained[first["row"]])
+        known = [table(side, metric) for side in trained.values() if len(side) > 1 and training(side) == own]
         known = [each for each in known if each.keys() == tables[0].keys()]
         if not known:
             return None, bootstrap(tuple(apart))

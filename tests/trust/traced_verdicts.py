@@ -114,15 +114,21 @@ def on_dev(paper: Paper, row: str, records: list[dict], with_test: bool) -> list
     return [one | {"per_question": [*dev, *(one["per_question"] if with_test else [])]} for one, dev in zip(records, of_dev)]
 
 
+def training(records: list[dict]) -> tuple:
+    """The settings by which a row lends its variance to another or does not."""
+    return tuple(records[0]["settings"].get(name) for name in ("architecture", "loss", "train_limit"))
+
+
 def compared(paper: Paper, rows: tuple[str, str], ours: list[dict], other: list[dict], metric: str, over: str = "test") -> Test | None:
     """`over_both` on the questions of test, of "dev", or of "both"."""
     if not ours:
         return None
     place = ours[0]["dataset"], (ours[0]["budget"],)
     lenders = {row: paper.of(row, *place) for row in paper.rows} if 1 in (len(ours), len(other)) else {}
-    how = lambda records: tuple(records[0]["settings"].get(name) for name in ("architecture", "loss", "train_limit"))
-    alike = {how(records) for records in (ours, other) if records}
-    lenders = {row: records for row, records in lenders.items() if len(records) > 1 and not untrained(records) and how(records) in alike}
+    alike = {training(records) for records in (ours, other) if records}
+    lenders = {
+        row: records for row, records in lenders.items() if len(records) > 1 and not untrained(records) and training(records) in alike
+    }
     each = [*zip(rows, (ours, other)), *lenders.items()]
     if over != "test":
         each = [(row, on_dev(paper, row, records, over == "both")) for row, records in each]
