@@ -19,7 +19,7 @@ USUAL = {"siamese": "distance", "triplet": "distance", "untrained": "cosine"}  #
 
 
 def usual(encoder) -> str:
-    """The default readout of an encoder: its own `similarity` or `rank_by`, `USUAL` for an `Embedder`'s architecture, else cosine."""
+    """The default readout of an encoder: the one that it names, else the usual one of its architecture, else cosine."""
     embedding = getattr(encoder, "embedding", None)
     own = getattr(encoder, "similarity", None) or getattr(embedding, "rank_by", None)
     return own or USUAL[embedding.architecture if embedding else "untrained"]

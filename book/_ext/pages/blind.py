@@ -44,8 +44,9 @@ def blind_table(protocol: str = "") -> str:
                 for metric in ("map", "p@1")
                 for which in ("own", "exchanged")
             ]
-            intervals.append(_interval(seeds, readout))
-            cells.insert(2, markup.number(Html(f"{100 * _map_lost(seeds, readout):.1f}{intervals[-1]}")))
+            interval = _interval(seeds, readout)
+            intervals.append(interval)
+            cells.insert(2, markup.number(Html(f"{100 * _map_lost(seeds, readout):.1f}{interval}")))
             body.append(markup.line([*head, readout, str(len(seeds)), *cells]))
             head = []
     heads = ["Model", "Scoring function", "Seeds"]
