@@ -209,14 +209,15 @@ def pairs(values: dict[str, pd.DataFrame], metric: str = "map", draws: int = 10_
 
 
 def moved(values: dict[str, pd.DataFrame]) -> pd.DataFrame:
-    """A line for each run but the first: questions whose best candidate became right or wrong, counted, and some by a hash of their ids."""
+    """A line for each run but the first: questions whose best candidate became right or wrong, counted; some by name, one a line."""
     first, *others = values
     rows = []
     for name in others:
         fates = changes.fates(values[first], values[name])
         for fate in ("rescued", "lost"):
             ids = fates.index[fates == fate]
-            rows.append((name, fate, len(ids), " ".join(choose(ids, SHOWN))))
+            shown = choose(ids, SHOWN) or [""]
+            rows += [(name, fate, len(ids), shown[0]), *(("", "", "", question) for question in shown[1:])]
     return pd.DataFrame(rows, columns=["run", f"against {first}", "questions", "such as"])
 
 

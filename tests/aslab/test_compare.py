@@ -167,8 +167,9 @@ def test_two_files_of_other_programs(files, monkeypatch, capsys):
     assert "over 20 questions" in shown and "97.5" in shown and "52.5" in shown  # 19 of 1 and one of 1/2, and the reverse
     assert "95.0 [85.0, 100.0]*" in shown and "5.0 [0.0, 15.0]" in shown
     assert "+45.0 [" in lines["good.run"] and " 0.0" in lines["good.run"]
-    assert [line.split()[-2] for line in shown.splitlines() if " lost" in line or " rescued" in line]
-    assert "rescued" in shown and "lost" in shown and "q0" in shown
+    moved = [line.split() for line in shown.partition("Questions that moved")[2].splitlines()[3:] if line]
+    assert moved[0] == ["bad.run", "rescued", "1", "q0"] and moved[1][:3] == ["bad.run", "lost", "19"]
+    assert [len(line) for line in moved[1:]] == [4, 1, 1, 1, 1]  # five of the 19, each on a line of its own
     markdown = called(capsys, files / "good.run", files / "bad.run", "--qrels", files / "qrels", "--form", "markdown")
     assert "### Every pair" in markdown and "| good.run" in markdown
     html = called(capsys, files / "good.run", files / "bad.run", "--qrels", files / "qrels", "--form", "html")
