@@ -11,6 +11,7 @@ import pandas as pd
 
 ROWS = 1 << 16  # texts that are hashed together
 ENOUGH = 100  # neighbours that two questions share
+LEADING = 0.8  # share of the questions whose right candidates stand first: rows are sorted by label, not by place
 SAME = 0.9  # of them that keep their order; a shuffled page of n sentences keeps one in n
 MIXER = np.uint64(0x9E3779B97F4A7C15)
 
@@ -38,7 +39,7 @@ def check(split, where) -> Order:
         reasons.append(f"only {order.shared:,} neighbours stand under two questions, {ENOUGH} are needed")
     if order.same < SAME:
         reasons.append(f"of {order.shared:,} neighbours under two questions {order.same:.0%} keep their order")
-    if order.positives_first > 0.8:
+    if order.positives_first > LEADING:
         reasons.append(f"the right candidates stand first in {order.positives_first:.0%} of the questions")
     if order.sorted > 0.5:
         reasons.append(f"{order.sorted:.0%} of the questions have their candidates in alphabetical order")
@@ -52,15 +53,20 @@ def check(split, where) -> Order:
 def measure(split) -> Order:
     """How far the rows keep one order, question by question; sentences that occur twice in a question are left out."""
     sizes = split.stops - split.starts
-    positives = split.positives()
-    until = np.concatenate([[0], np.cumsum(split.table["label"].to_numpy(), dtype=np.int64)])
-    leading = until[split.starts + positives] - until[split.starts]  # positives among the first rows of each question
-    mixed = (positives > 0) & (positives < sizes)
     long = np.flatnonzero(sizes > 3)
     texts = [[candidate.text for candidate in split[int(i)].candidates] for i in long[:: max(1, len(long) // 200)]]
     in_order = np.array([question == sorted(question) for question in texts], bool)
     shared, same = _neighbours(split, sizes)
-    return Order(shared, same, _share((leading == positives)[mixed]), _share(in_order))
+    return Order(shared, same, _share(positives_first(split)), _share(in_order))
+
+
+def positives_first(split) -> np.ndarray:
+    """For each question with both labels, whether its right candidates stand before all others. Shape: (questions,)"""
+    positives = split.positives()
+    until = np.concatenate([[0], np.cumsum(split.table["label"].to_numpy(), dtype=np.int64)])
+    leading = until[split.starts + positives] - until[split.starts]  # positives among the first rows of each question
+    mixed = (positives > 0) & (positives < split.stops - split.starts)
+    return (leading == positives)[mixed]
 
 
 def _neighbours(split, sizes: np.ndarray) -> tuple[int, float]:

@@ -22,6 +22,7 @@ from .. import tasks
 from ..corpus import cleaning, sources
 from ..data import answers
 from ..data.data_sets import TEST_ONLY
+from ..data.own_answers import same_text
 from ..data.questions import Split
 from ..data.splits import require_limit
 from ..draws import choose
@@ -87,16 +88,18 @@ def _distinct(texts: Iterable[str], numbers: dict[bytes, int]) -> Iterator[str]:
 def _questions(train: Split, whole: Split, numbers: dict[bytes, int]) -> list[MiningQuestion]:
     """The texts of the questions of `train` that have a right candidate, each once.
 
-    Their candidates are those of all questions of `whole` with that text.
+    Their candidates are those of all questions of `whole` that are the `same_text`.
     """
-    made = {q.text: MiningQuestion(q.text, [], []) for q in train if any(candidate.label for candidate in q.candidates)}
+    texts = dict.fromkeys(q.text for q in train if any(candidate.label for candidate in q.candidates))
+    made = {same_text(text): MiningQuestion(text, [], []) for text in texts}
     for question in whole:
-        for candidate in question.candidates if question.text in made else ():
+        known = made.get(same_text(question.text))
+        for candidate in question.candidates if known else ():
             number = numbers.get(key_of(candidate.text))
             if number is not None:
-                made[question.text].own.append(number)
-                made[question.text].right.extend([number] * candidate.label)
-    return list(made.values())
+                known.own.append(number)
+                known.right.extend([number] * candidate.label)
+    return [made[same_text(text)]._replace(text=text) for text in texts]
 
 
 # ------------------------------------------------------------------ the data set

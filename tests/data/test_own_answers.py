@@ -133,6 +133,22 @@ def test_blank_candidates_are_left_out_and_counted(tmp_path, caplog):
         assert report["kept"]["candidates"] + report["dropped"]["blank"]["candidates"] == report["read"]["candidates"]
 
 
+def test_rows_sorted_by_label_are_not_in_the_documents_order(tmp_path, caplog):
+    """Else the order alone ranks them, and the text before and after a candidate tells its label."""
+    rows = [(f"q{n}", f"where is house {n}?", f"answer {k} of {n}", int(k == n % 3), "d") for n in range(30) for k in range(3)]
+    for first, ordered in ((False, True), (True, False)):
+        own = pd.DataFrame(rows, columns=[*COLUMNS, "document_title"])
+        own = own.sort_values(["question_id", "label"], ascending=[True, False]) if first else own
+        own.to_csv(tmp_path / "mine.csv", index=False)
+        assert all(split.ordered is ordered for split in load_answers(tmp_path / "mine.csv").values())
+    (message,) = caplog.messages
+    assert message.endswith(
+        "mine.csv: the right candidates stand first in 100 % of 30 questions: their rows are not taken for the document's order"
+    )
+    with pytest.raises(ValueError, match="no sentences before and after a candidate are known"):
+        load_answers(tmp_path / "mine.csv", context=True)
+
+
 def test_a_split_of_blank_candidates_alone_says_why_it_is_empty(tmp_path):
     for split in ("train", "dev"):
         written(tmp_path / f"{split}.jsonl", rows_of([split]))

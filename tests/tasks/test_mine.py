@@ -288,7 +288,7 @@ def test_a_folder_of_documents_is_read_and_split_as_a_corpus(tmp_path, data, tok
 
 def test_questions_with_one_text_share_their_candidates(tmp_path):
     """The answer to one is never a negative of the other, though nobody labelled it there."""
-    rows = [("a", "what river", "a river of water", 1), ("b", "what river", "the river runs", 1), ("c", "what sea", "the sea", 1)]
+    rows = [("a", "what river", "a river of water", 1), ("b", "What  River?", "the river runs", 1), ("c", "what sea", "the sea", 1)]
     for split in SPLITS:
         table = pd.DataFrame(rows, columns=["question_id", "question", "answer", "label"])
         table.to_csv(tmp_path / f"{split}.tsv", sep="\t", index=False)
