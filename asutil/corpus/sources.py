@@ -7,6 +7,7 @@
 
 import hashlib
 import itertools
+import logging
 import re
 import runpy
 from collections import Counter
@@ -33,6 +34,8 @@ HUB_FORMS = {
     "vblagoje/cc_news": Form(separator="\n"),
 }
 SUFFIXES = (".parquet", ".jsonl", ".txt")
+NOTHING_LEFT_OUT = "corpus %s: exclude_titles leaves nothing out: %s"
+log = logging.getLogger(__name__)
 
 
 def documents(source, split="train", limit=None, text_column=None, paragraph_separator=None, exclude_titles=()):
@@ -42,7 +45,7 @@ def documents(source, split="train", limit=None, text_column=None, paragraph_sep
         source: `pydocs`, a folder, a `.parquet`, `.jsonl` or `.txt` file (one document a file), a hub id `owner/name` or
             `owner/name:config` (looked for in the mirror first), a URL that fsspec knows (`s3://bucket/texts`, `hf://`), or several
             of these joined by commas.
-        exclude_titles: documents whose `title` is one of these are left out.
+        exclude_titles: documents whose `title` is one of these are left out, with a warning where there are none.
     Returns: an iterator of documents, each a string with blank lines between its paragraphs or a list of paragraphs.
     Raises: FileNotFoundError, ValueError naming the file and the row.
     """
@@ -70,6 +73,8 @@ def without_paths(source) -> str:
 
 def _documents_of_one(source, split, text_column, separator, exclude_titles):
     if source == "pydocs":
+        if exclude_titles:
+            log.warning(NOTHING_LEFT_OUT, source, "no document has a title")
         return plugins.pydocs("documents").documents()
     hub_id, _, config = source.partition(":")
     form = HUB_FORMS.get(hub_id, Form())
@@ -84,7 +89,7 @@ def _documents_of_one(source, split, text_column, separator, exclude_titles):
                 f"corpus {source}: no .parquet, .jsonl or .txt file; it holds {files.listing(remote.path_of(source))}"
             )
         rows = itertools.chain.from_iterable(read_rows(path, column) for path in paths)
-    return _texts(rows, column, separator or form.separator, exclude_titles)
+    return _texts(source, rows, column, separator or form.separator, exclude_titles)
 
 
 def mirrored_files(source: str, split: str) -> list[Path]:
@@ -196,7 +201,8 @@ def read_rows(path: Path, column: str) -> Iterator[tuple[str, dict]]:
             yield location, row
 
 
-def _texts(rows, column: str, separator: str, exclude_titles: frozenset):
+def _texts(source: str, rows, column: str, separator: str, exclude_titles: frozenset):
+    titled = left_out = False
     for location, row in rows:
         text = row.get(column)
         if not isinstance(text, str):
@@ -205,8 +211,14 @@ def _texts(rows, column: str, separator: str, exclude_titles: frozenset):
             )
         files.require_encodable(text, f"{location}, {column!r}")
         title = row.get("title")
-        if not isinstance(title, str) or title not in exclude_titles:
+        titled |= isinstance(title, str)
+        if isinstance(title, str) and title in exclude_titles:
+            left_out = True
+        else:
             yield text if separator == "\n\n" else text.split(separator)
+    if exclude_titles and not left_out:
+        reason = f"none has one of the {len(exclude_titles)} titles" if titled else "no document has a title"
+        log.warning(NOTHING_LEFT_OUT, source, reason)
 
 
 def fingerprint_of_source(source: str) -> str:

@@ -318,8 +318,7 @@ def test_nltk_splits_where_its_data_are():
 # ------------------------------------------------------------------ sources
 
 
-def test_files_of_every_kind_give_the_same_documents(tmp_path):
-
+def test_files_of_every_kind_give_the_same_documents(tmp_path, caplog):
     texts = ["First paragraph.\n\nSecond one.", "Another document, with ümlauts."]
     pd.DataFrame({"text": texts, "title": ["a", "b"]}).to_parquet(tmp_path / "x.parquet")
     (tmp_path / "x.jsonl").write_text("".join(json.dumps({"text": t, "title": n}) + "\n" for t, n in zip(texts, "ab")))
@@ -328,7 +327,11 @@ def test_files_of_every_kind_give_the_same_documents(tmp_path):
         (tmp_path / "txt" / f"{number}.txt").write_text(text, encoding="utf-8")
     for source in ("x.parquet", "x.jsonl", "txt"):
         assert list(sources.documents(tmp_path / source)) == texts
-    assert list(sources.documents(tmp_path / "x.jsonl", exclude_titles=["a"])) == texts[1:]
+    assert list(sources.documents(tmp_path / "x.jsonl", exclude_titles=["a"])) == texts[1:] and not caplog.messages
+    for source, titles in ((tmp_path / "txt", ["a"]), (tmp_path / "x.parquet", ["c"]), ("pydocs", ["numpy"])):
+        assert list(sources.documents(source, exclude_titles=titles)) == list(sources.documents(source))
+    untitled = "no document has a title"
+    assert [message.rpartition(": ")[2] for message in caplog.messages] == [untitled, "none has one of the 1 titles", untitled]
     assert list(sources.documents(f"{tmp_path / 'x.jsonl'},{tmp_path / 'txt'}", limit=3)) == [*texts, texts[0]]
     assert next(iter(sources.documents(tmp_path / "x.jsonl", paragraph_separator="\n"))) == ["First paragraph.", "", "Second one."]
     assert list(sources.documents(tmp_path / "x.jsonl", text_column="title")) == ["a", "b"]
