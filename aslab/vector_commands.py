@@ -25,9 +25,11 @@ def load_encoder(model: str, encoder: str, prompt: str | None, query_prompt: str
     prompts = {role: text for role, text in {"query": query_prompt, "document": prompt}.items() if text is not None}
     if encoder == "transformer":
         return rankers.load_encoder(model, prompts)
-    if prompts and encoder != "sentence_transformer":
+    if encoder == "sentence_transformer":
+        return elsewhere.SentenceTransformerEncoder(model, None, prompts=prompts)
+    if prompts:
         raise ValueError(f"--prompt, --query-prompt: a model of sentence-transformers takes them, {encoder} does not")
-    return elsewhere.load(encoder, model, **({"prompts": prompts} if prompts else {}))
+    return elsewhere.load(encoder, model)
 
 
 def require_texts(path: str | Path, columns: tuple[str, ...]) -> None:
@@ -54,7 +56,7 @@ def _search(folder: str, question: list, questions: str | None, k: int, by: str 
         require_texts(questions, QUESTIONS)
     encoder = load_encoder(**of_model)
     opened.must_be_of(encoder)
-    by = by or nearest.usual(encoder)
+    by = by or nearest.usual_of_vectors(encoder)
     together = vectors.TOGETHER
     if question:
         asked = iter(question)

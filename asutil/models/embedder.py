@@ -100,9 +100,10 @@ class Embedder(nn.Module):
 
     @property
     def identity(self) -> str:
-        """A hash of everything that determines the vectors."""
+        """A hash of everything that determines the vectors; the readout does not."""
         config = self.backbone.config.to_dict()
         config = {key: config[key] for key in config if key not in ("_name_or_path", "transformers_version")}
+        config["embedding"] = {key: value for key, value in config["embedding"].items() if key != "rank_by"}
         return checkpoints.fingerprint_of_weights([config, index.tokenizer_hash(self.tokenizer)], self.backbone)
 
     @property
@@ -271,7 +272,7 @@ def untrained(name: str | Path, max_tokens: int | None = None, device: str | Non
 
 
 def load(name: str | Path, device: str | None = None) -> Embedder:
-    """A trained embedder, from a finished run or a folder, ready to encode.
+    """A trained embedder, from a finished run or a folder, ready to encode; of a run with the readout that ranked there.
 
     Raises: ValueError for a model that was not trained as one.
     """
@@ -279,5 +280,7 @@ def load(name: str | Path, device: str | None = None) -> Embedder:
     embedding = settings.saved(path, Embedding)
     if embedding is None:
         raise ValueError(f"{name} was not trained to embed (no `embedding` in config.json): see notebooks/embed.ipynb")
+    if (saved := checkpoints.saved_model(path)) and saved.rank_by:
+        embedding = replace(embedding, rank_by=saved.rank_by)
     model = start_from(name, tokenizers.load_tokenizer(name), embedding)
     return model.to(device or scoring.device()).eval()

@@ -25,6 +25,12 @@ def usual(encoder) -> str:
     return own or USUAL[embedding.architecture if embedding else "untrained"]
 
 
+def usual_of_vectors(encoder) -> str:
+    """`usual` where there are vectors alone: a siamese head's probability has the distance in its place."""
+    by = usual(encoder)
+    return USUAL["siamese"] if by == "probability" else by
+
+
 def similarity(questions: np.ndarray, candidates: np.ndarray, by: str) -> np.ndarray:
     """How near each candidate is to its question, row by row; nearer is higher.
 

@@ -72,7 +72,7 @@ class Neighbours:
     """Sentences ranked by their vectors, exactly, under the encoder's own readout; the vectors are kept in a folder."""
 
     def __init__(self, sentences: Iterable[str], encoder, folder: Path):
-        self._encoder, self._by = encoder, tasks.nearest.usual(encoder)
+        self._encoder, self._by = encoder, tasks.nearest.usual_of_vectors(encoder)
         self._vectors = vectors.embed(encoder, sentences, folder)
         self.identity = {"readout": self._by, "identity": encoder.identity}
 

@@ -107,8 +107,7 @@ def _loaded(name, device, prompts) -> base.BaseRanker:
         return Fusion([load_ranker(part, device) for part in parts])
     path, device = _path(name), device or models.scoring.device()
     if models.settings.saved(path, models.embedder.Embedding):
-        saved = io.checkpoints.saved_model(path)
-        return tasks.nearest.Nearest(models.embedder.load(name, device), saved and saved.rank_by)
+        return tasks.nearest.Nearest(models.embedder.load(name, device))
     folder = io.sentence_transformer.folder(name)
     kind = io.sentence_transformer.kind_of(folder)
     if kind == "SentenceTransformer":

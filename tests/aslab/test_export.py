@@ -15,7 +15,7 @@ from asutil import load_ranker
 from asutil.data.questions import Candidate, Question
 from asutil.io import disk
 from asutil.models import embedder, joint, loading
-from asutil.tasks import cross_encoder, rank
+from asutil.tasks import cross_encoder, nearest, rank, rankers
 
 SIZE = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 16, "initializer_range": 0.5}
 CONFIGS = {
@@ -104,6 +104,10 @@ def test_an_embedder_is_handed_on_as_a_sentence_transformer(run, tokenizer, tmp_
         disk.write_json(run / "record.json", record | {"settings": record["settings"] | {"rank_by": by}})
         again = export.export(run, tmp_path / "vectors", replace=True)
         assert load_ranker(again).by == by and ("rank_by" in (again / "config.json").read_text()) == (by != "distance")
+        (in_run, handed_on) = (rankers.load_encoder(path) for path in (run, again))  # a search takes what ranked, or its nearest
+        searched = "cosine" if by == "cosine" else "distance"
+        assert nearest.usual_of_vectors(in_run) == nearest.usual_of_vectors(handed_on) == searched
+        assert in_run.identity == handed_on.identity, "vectors of one are vectors of the other"
 
 
 @pytest.mark.parametrize(

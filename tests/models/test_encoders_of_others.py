@@ -11,6 +11,7 @@ from sentence_transformers.sentence_transformer.modules import Pooling, Transfor
 from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
+from aslab import vector_commands
 from aslab.commands import asutil
 from asutil import load_ranker
 from asutil.corpus import tokenizers
@@ -76,6 +77,9 @@ def test_prompts_are_put_before_texts(tmp_path, backbone):
     assert scores == pytest.approx(expected.tolist(), abs=1e-5)
     assert scores != pytest.approx([score for _, score in sorted(plain.rank(QUESTION, TEXTS))], abs=1e-4)
     assert plain.encoder.identity != prompted.encoder.identity == rankers.load_encoder(tmp_path / "model", prompts).identity
+    for encoder in ("transformer", "sentence_transformer"):
+        by_command = vector_commands.load_encoder(tmp_path / "model", encoder, "passage: ", "query: ")
+        assert by_command.identity == prompted.encoder.identity
     library_model(backbone, tmp_path / "kept", prompts=prompts)
     kept = load_ranker(tmp_path / "kept", "cpu")
     assert [score for _, score in sorted(kept.rank(QUESTION, TEXTS))] == pytest.approx(scores, abs=1e-5)
