@@ -72,7 +72,7 @@ def read(
         else:
             scores[short] = rundir.read_table(run, file, numbers=("label", "score"))
     if any(record.get("notebook") == "rank" for record in records):
-        _require_same_data(records)
+        _require_same_data(records, dataset)
     if qrels is None:
         _require_same_candidates(scores)
         rankings_of = {name: rankings.of(table, empty="skip") for name, table in scores.items()}
@@ -115,9 +115,14 @@ def _require_same_candidates(scores: dict[str, pd.DataFrame]) -> None:
             raise ValueError(f"{first} and {name} were measured on different labels: {told} ({len(wrong)} such)")
 
 
-def _require_same_data(records: list[dict]) -> None:
-    """Compare the data sets of runs of rank and of runs next to them. Raises: ValueError for runs on different data."""
-    data = {run["name"]: (run["settings"].get("dataset"), run.get("inputs", {}).get("dataset")) for run in records}
+def _require_same_data(records: list[dict], asked: str | None) -> None:
+    """Compare the data sets of runs of rank and of others; `rerank` names none. Raises: ValueError for runs on different data."""
+    data = {}
+    for run in records:
+        also = run.get("transfer", {}).get(asked)
+        if also or "dataset" in run["settings"]:
+            own = (run["settings"].get("dataset"), run.get("inputs", {}).get("dataset"))
+            data[run["name"]] = (asked, also["fingerprint"]) if also else own
     if len({*data.values()}) > 1:
         each = "; ".join(f"{run} on {dataset} ({str(sha256)[:12]})" for run, (dataset, sha256) in data.items())
         raise ValueError(f"runs on the same data expected, got {each}")

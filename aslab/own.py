@@ -81,6 +81,8 @@ def chain(config: dict) -> Chain:
     for name in ("corpus", "questions"):
         if not option[name]:
             raise ValueError(f"{name} is missing\n{USAGE}")
+    if Path(str(option["model"] or "")).name.startswith("pretrain-"):
+        raise ValueError(f"model: expected what a pre-training starts from, got one that ended, {option['model']}")
     corpus = ",".join(_existing("corpus", part) for part in sources.parts_of(option["corpus"]))
     questions = _existing("questions", option["questions"])
     _require_replaceable(to := remote.expanded(str(option["to"] or DEFAULTS["to"])))

@@ -18,6 +18,8 @@ from .papers import seeds as seeds_of
 
 # Settings that may differ from the paper's: they change no result by design.
 FREE = "seed workers micro_tokens precision gradient_checkpointing validation_examples also_rank runs_dir".split()
+# Parameters that a row decides, so that no value serves all.
+PLANNED = "budget model corpus dataset objective teacher seed models first_run joint_run runs_dir".split()
 TRANSFER = "transfer"  # instead of a data set, for a run that a later stage starts from
 
 
@@ -130,7 +132,8 @@ def _every(paper, budget, rows, seeds, folder_for, folder, more):
     own = data["budgets"][budget]["rows"]
     all_of(rows or (), own, f"{paper}, {budget}", "row")
     all_of(seeds or (), {seed for row in own for seed in seeds_of(data, row, budget)}, f"{paper}, {budget}", "seed")
-    all_of(more, {name for notebook in NOTEBOOKS for name in runs.parameters(notebook)}, "more", "parameter")
+    known = {name for notebook in NOTEBOOKS for name in runs.parameters(notebook)}
+    all_of(more, known - set(PLANNED), "more", "parameter")
     planner = _Planner(paper, data, budget, seeds, folder_for, more)
     for row in rows or own:
         for dataset in datasets(data, row, budget):

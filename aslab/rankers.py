@@ -24,12 +24,13 @@ def pairs_before(name: str) -> str:
     return read()["pairs_before"].get(name.rsplit("/", 1)[-1], "not known")
 
 
-def jobs(budget: str, runs_dir: str | Path | None = None) -> list[Job]:
-    """One run of the notebook `rank` for each data set of a budget; none where the budget is not listed."""
+def jobs(budget: str, runs_dir: str | Path | None = None, more: dict | None = None) -> list[Job]:
+    """One run of the notebook `rank` for each data set of a budget; none where the budget is not listed. `more`: as of `plan.jobs`."""
     made = []
     listed = read()["budgets"].get(budget, {"datasets": []})
     for dataset in listed["datasets"]:
         given = {"budget": budget, "dataset": dataset, "models": ",".join(listed["rankers"])}
+        given |= {name: value for name, value in (more or {}).items() if name in runs.parameters("rank")}
         folder = runs.folder_for("rank", given, runs_dir, must_exist=False)
         made.append(Job(SLUG, "all", budget, dataset, 0, "rank", given, folder))
     return made

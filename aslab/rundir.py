@@ -100,6 +100,7 @@ def read_table(folder: str | Path, name: str = "scores.parquet", ids=("question_
     path = Path(folder) / name
     sums = read_record(folder)["tables_sha256"]
     if name not in sums:
-        expected = "expected a run that makes one, as finetune makes scores.parquet; repeat the command of an older run of rank"
+        expected = "expected a run that makes one, as finetune makes scores.parquet"
+        expected += "; repeat the command of an older run" * (name != "scores.parquet")
         raise ValueError(f"{path.parent.name} has no {name}: {expected}")
     return files.frame(disk.check(path, sums[name]), ids, numbers)

@@ -297,6 +297,15 @@ def test_runs_of_rank_have_a_line_for_each_ranker(tmp_path, capsys):
     with pytest.raises(SystemExit):
         called(capsys, folders[0], ranked(tmp_path / "rank-b-000000000000", data="other"))
     assert "runs on the same data expected, got" in capsys.readouterr().err
+    also = {
+        "notebook": "finetune",
+        "settings": {"dataset": "other"},
+        "transfer": {"wikiqa": {"fingerprint": "same"}},
+        "inputs": {"dataset": "x"},
+    }
+    scores = pd.read_parquet(folders[0] / "scores_of_rankers.parquet").query("ranker == 'bm25'")
+    tuned = finished(tmp_path / "finetune-c-000000000000", also, scores=scores, scores_wikiqa=scores)
+    assert len(compare.read([str(folders[0]), str(tuned)], dataset="wikiqa")) == 3
     values = compare.read([str(folders[0])], metric="nDCG@10")
     assert values[f"{folders[0].name}:bm25"]["nDCG@10"].tolist() == pytest.approx([1, 1 / np.log2(3), 1 / np.log2(5)])
 

@@ -95,6 +95,10 @@ def test_changed_inputs_are_other_runs_where_they_matter(config, tmp_path):
         ({"objective": "mspp"}, "unknown objective 'mspp'"),
         ({"budget": "labtop"}, "budget of pretrain is one of laptop, small, gpu, paper; got 'labtop'"),
         ({"epochs": 0}, "epochs of finetune is at least 1"),
+        (
+            {"model": "runs/pretrain-sp-0123456789ab"},
+            "model: expected what a pre-training starts from, got one that ended, runs/pretrain-sp",
+        ),
     ],
 )
 def test_refused_before_anything_runs(config, changed, message):

@@ -223,6 +223,9 @@ def test_parameters_for_every_run_reach_those_that_have_them():
     assert all(job.command.endswith("-p precision bf16") for job in jobs)
     with pytest.raises(ValueError, match="more: unknown parameter 'precison'; did you mean 'precision'"):
         plan("laptop", more={"precison": "bf16"})
+    for name in plans.PLANNED:  # of a row: one value for all would make other rows of them
+        with pytest.raises(ValueError, match=f"unknown parameter '{name}'"):
+            plan("laptop", more={name: "x"})
 
 
 def test_the_demo():

@@ -20,6 +20,7 @@ def test_every_budget_has_a_run_for_each_data_set_and_no_other_has_any(tmp_path)
             assert settings["protocol"] == "clean" and settings["models"].split(",") == own["rankers"]
             assert job.folder.parent == tmp_path and job.folder.name.startswith(f"rank-{job.dataset}-")
     assert rankers.jobs("laptop") == []
+    assert all(job.parameters["test_limit"] == 5 for job in rankers.jobs("small", tmp_path, {"test_limit": 5, "epochs": 1}))
 
 
 @pytest.mark.parametrize(
