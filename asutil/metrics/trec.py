@@ -135,20 +135,25 @@ def measure_named(name: str):
         raise ValueError(f"{name}: expected a measure of ir_measures, such as nDCG@10, R@5 or P(rel=2)@3") from None
 
 
-def by_measure(scores: pd.DataFrame, qrels: pd.DataFrame, name: str) -> pd.Series:
+def by_measure(scores: pd.DataFrame, qrels: pd.DataFrame, name: str, relevant_from: int = 1) -> pd.Series:
     """A measure of each question of the qrels, by question_id; 0 for a question that the run lacks.
 
     Args:
         scores: question_id, candidate_id, score. Ties are broken by descending id, as trec_eval does.
         qrels: question_id, candidate_id, relevance.
         name: as in `measure_named`.
+        relevant_from: the lowest relevance that is right, for a measure that asks what is right and names no level itself.
     """
     import ir_measures
+
+    measure = measure_named(name)
+    if relevant_from > 1 and "rel" in measure.SUPPORTED_PARAMS and "rel" not in measure.params:
+        measure = measure(rel=relevant_from)
 
     renamed = {"question_id": "query_id", "candidate_id": "doc_id"}
     judged = qrels.rename(columns=renamed).astype({"query_id": str, "doc_id": str})
     run = scores.rename(columns=renamed).astype({"query_id": str, "doc_id": str, "score": float})
-    values = ir_measures.iter_calc([measure_named(name)], judged, run)
+    values = ir_measures.iter_calc([measure], judged, run)
     return pd.Series({value.query_id: value.value for value in values}, name=name)
 
 

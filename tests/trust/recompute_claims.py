@@ -108,12 +108,15 @@ def compared(line: dict, *records: list[dict]) -> dict:
         elif not untrained(of[0]):
             single += 1
     if single:
-        own, freedom = seed_variance(lenders(line, ours.keys(), {how(of) for of in records}))
+        lent = lenders(line, ours.keys(), {how(of) for of in records})
+        own, freedom = seed_variance(lent)
         parts.append((single * own, freedom))
     total, middle = math.fsum(part for part, _ in parts), mean(apart)
     if total == 0:
         return dict.fromkeys(POINTS, 100 * middle) | {"smallest_effect": 0.0, "p": float(middle == 0), "questions": len(apart)}
     freedom = max(1.0, total**2 / math.fsum(part**2 / of for part, of in parts if part))
+    if single:  # no more than the seeds that lend
+        freedom = min(freedom, sum(len(next(iter(values.values()))) - 1 for values in lent))
     error, chance = math.sqrt(total), stats.t(freedom)
     border = chance.ppf(0.975)
     power = lambda effect: stats.nct.cdf(border, freedom, effect) - 0.2

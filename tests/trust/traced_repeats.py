@@ -70,7 +70,7 @@ def alike(one: dict, other: dict) -> bool:
 
 def tested(paper: Paper, later: list[dict], before: list[dict], metric: str) -> tuple:
     """(difference, low, high, p) over questions and seeds, and of the bootstrap over questions alone."""
-    tables = [table(side, metric) for side in (later, before)]
+    tables, most = [table(side, metric) for side in (later, before)], float("inf")
     names = sorted(tables[0], key=[line[0] for line in later[0]["per_question"]].index)
     apart = [statistics.fmean(tables[0][name]) - statistics.fmean(tables[1][name]) for name in names]
     parts = [(statistics.variance(apart) / len(names), len(names) - 1)]
@@ -92,14 +92,14 @@ def tested(paper: Paper, later: list[dict], before: list[dict], metric: str) -> 
         if not known:
             return None, bootstrap(tuple(apart))
         between, rest, freedom = mean_squares(known)
-        variance = between - rest
+        variance, most = between - rest, freedom
         spread = between**2 / freedom + rest**2 / (freedom * (len(names) - 1))
         if variance > 0:
             parts.append((2 * variance, variance**2 / spread))
     error, middle = sum(part for part, _ in parts) ** 0.5, statistics.fmean(apart)
     if error == 0:
         return (middle, middle, middle, float(middle == 0)), bootstrap(tuple(apart))
-    chance = stats.t(max(1.0, error**4 / sum(part**2 / freedom for part, freedom in parts)))
+    chance = stats.t(min(most, max(1.0, error**4 / sum(part**2 / freedom for part, freedom in parts))))
     reach = chance.ppf(0.975) * error
     return (middle, middle - reach, middle + reach, 2 * chance.sf(abs(middle) / error)), bootstrap(tuple(apart))
 
