@@ -84,7 +84,7 @@ def read(
         values = {name: trec.by_trec_eval(table, labels) for name, table in scores.items()}
         judged = dict.fromkeys(scores, labels)
     for name, measure in itertools.product(scores, more):
-        values[name] = values[name].join(trec.by_measure(scores[name], judged[name], measure))
+        values[name] = values[name].join(trec.by_measure(scores[name], judged[name], measure, relevant_from))
     return values
 
 

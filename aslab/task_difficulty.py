@@ -7,6 +7,7 @@ import torch
 from asutil.corpus import index as corpus_index
 from asutil.corpus import sources
 from asutil.corpus.shards import LIMITS
+from asutil.inputs import share_to_mask
 from asutil.models import loading, scoring
 from asutil.sampling import OBJECTIVES
 from asutil.sampling import sampler as samplers
@@ -82,7 +83,8 @@ def measured(
         options["same_paragraph_before"] = s.same_paragraph_before and objective in ("ssp", "all")
         sampler = samplers.Sampler(index, objective, seed, split="validation", **options)
         examples = min(size, len(sampler))
-        figures = validation.validate(model, sampler, examples, micro_tokens, seed)
+        masked = share_to_mask(s.mlm_share, s.mlm_weight)
+        figures = validation.validate(model, sampler, examples, micro_tokens, seed, masked)
         figures |= own_tasks.shared_words(sampler, examples) | {"examples": examples}
         measures[f"{Path(name).name}, {objective}"] = figures
     return measures

@@ -74,8 +74,13 @@ def _row(ragged, rows, labels, pad, masked, members) -> dict:
 def fits(backbone) -> bool:
     """Whether `backbone` can read packed micro-batches."""
     config = backbone.config
-    recomputes = any(getattr(module, "gradient_checkpointing", False) for module in backbone.modules())
-    return config.model_type in KNOWN and getattr(config, "classifier_pooling", "cls") == "cls" and not recomputes
+    pools_first = getattr(config, "classifier_pooling", "cls") == "cls"
+    return config.model_type in KNOWN and pools_first and not recomputes(backbone)
+
+
+def recomputes(model) -> bool:
+    """Whether a model computes layers again for the backward pass (gradient checkpointing)."""
+    return any(getattr(module, "gradient_checkpointing", False) for module in model.modules())
 
 
 def first_position(backbone) -> int:

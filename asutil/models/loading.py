@@ -115,12 +115,11 @@ def load(
         model.fresh = ("pair", *model.fresh)
     config = model.backbone.config
     saved = settings.kept(config, joint_models.Joint)
+    settings.drop_all(config)
     if wanted := saved if joint is True else joint:
         if saved and keep_head:
             joint_models.check_head(saved, wanted, name)
         model = joint_models.over(model, wanted, seed)
-    else:
-        settings.drop(config, joint_models.Joint)
     _restore_heads(name, model, checkpoints.saved_heads(path), keep_head, members)
     if model.fresh:
         plural = "s" * (len(model.fresh) > 1)

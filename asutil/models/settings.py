@@ -8,6 +8,8 @@ from pathlib import Path
 
 from ..io import files
 
+KEYS = ("joint", "embedding", "finding")
+
 
 def keep(config, settings) -> None:
     """Write a model's settings into the config of its backbone; the fields in `settings.optional` only where they are not None."""
@@ -27,9 +29,10 @@ def saved(path: str | Path, kind: type):
     return _made(files.json_object(config, **{key: dict}).get(key), kind) if config.is_file() else None
 
 
-def drop(config, kind: type) -> None:
-    """Take the settings of a kind out of a config."""
-    vars(config).pop(_key(kind), None)
+def drop_all(config) -> None:
+    """Take the settings of every kind out of a config: another kind of model starts from its backbone."""
+    for key in KEYS:
+        vars(config).pop(key, None)
 
 
 def parts_of(config) -> int:

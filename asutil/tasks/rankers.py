@@ -106,7 +106,7 @@ def _loaded(name, device, prompts) -> base.BaseRanker:
     if len(parts := hub.joined(name, _exists)) > 1:
         return Fusion([load_ranker(part, device) for part in parts])
     path, device = _path(name), device or models.scoring.device()
-    if models.settings.saved(path, models.embedder.Embedding):
+    if _embeds(path):
         return tasks.nearest.Nearest(models.embedder.load(name, device))
     folder = io.sentence_transformer.folder(name)
     kind = io.sentence_transformer.kind_of(folder)
@@ -117,6 +117,13 @@ def _loaded(name, device, prompts) -> base.BaseRanker:
     if kind == "CrossEncoder" or _reads_pairs(name, folder):
         return tasks.cross_encoder.load(name, folder, device)
     return _fine_tuned(name, folder, device)
+
+
+def _embeds(path: str) -> bool:
+    """Whether a model was trained to embed last; the config of one that was fine-tuned after that may still say so."""
+    saved = io.checkpoints.saved_model(path)
+    own = saved is None or saved.trained_by in (None, "embed")
+    return own and models.settings.saved(path, models.embedder.Embedding) is not None
 
 
 def _exists(name: str) -> bool:
@@ -175,7 +182,7 @@ def _encoder(name, prompts):
     if name in WORDS:
         raise ValueError(f"{name} embeds no text: {EMBEDS} is expected")
     path = _path(name)
-    if models.settings.saved(path, models.embedder.Embedding):
+    if _embeds(path):
         return models.embedder.load(name)
     saved = io.checkpoints.saved_model(path)
     if saved and saved.trained_by not in (None, "pretrain"):

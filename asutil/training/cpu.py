@@ -21,7 +21,9 @@ def fast(model, dropout: "KeyedDropout", bf16: bool = False):
         log.warning(
             "precision bf16: this processor has no instructions for it (AVX-512 or AMX): steps take many times as long as in fp32"
         )
-    with memory.kept(), dropout, packing.plain_attention(model):
+    # A layer that is computed again for the backward pass must draw the masks of its forward pass, as torch's own generator does.
+    masks = contextlib.nullcontext() if packing.recomputes(model) else dropout
+    with memory.kept(), masks, packing.plain_attention(model):
         yield
 
 

@@ -3,7 +3,8 @@
 An item of the loader is a whole optimiser batch, a function of the step alone; dropout is seeded by the step; a checkpoint is complete or
 does not exist. So a run that is killed at any moment and started again ends in the same weights: on a CPU byte for byte, on a GPU up to the
 order of sums. Under torchrun every process takes some micro-batches of each optimiser batch, and their gradients are added: the weights are
-those of one process, but for the order of the sums. Any number of processes can continue from a checkpoint.
+those of one process, but for the order of the sums, and for the masks of dropout where micro-batches are cut otherwise. Any number of
+processes can continue from a checkpoint.
 """
 
 import contextlib
@@ -116,11 +117,11 @@ def _compiled(forward: Callable) -> Callable:
 
 @contextlib.contextmanager
 def _in_bf16(model: nn.Module, device: torch.device) -> Iterator[None]:
-    """The model's forward in bf16 (autocast), with outputs in float32."""
+    """The model's forward in bf16 (autocast), with outputs in float32; on a CPU, dev is scored in float32 as after the training."""
     forward = model.forward
 
     def autocast(*arguments, **options):
-        with torch.autocast(device.type, torch.bfloat16):
+        with torch.autocast(device.type, torch.bfloat16, enabled=model.training or device.type == "cuda"):
             outputs = forward(*arguments, **options)
         return convert_to_fp32(outputs)
 

@@ -95,7 +95,8 @@ class StepTrainer:
                 if evaluates:
                     self._evaluate()
                 ended = self.ended()
-                if ended or self.save_is_due or self.step % options.save_every == 0:
+                best = evaluates and self.best() is self.rows[-1]  # its weights and its row are kept together
+                if ended or best or self.save_is_due or self.step % options.save_every == 0:
                     self._save()
                 if ended:
                     return

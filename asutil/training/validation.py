@@ -5,6 +5,7 @@ import torch
 from tqdm.auto import tqdm
 
 from ..inputs import batches as input_batches
+from ..inputs.masking import SHARE
 from ..io.checkpoints import seeded
 from ..metrics import rankings
 from ..models.scoring import evaluating, moved
@@ -13,11 +14,11 @@ WINDOW = 512  # examples that are ordered by length together
 ALONE = {"masked": 1, "examples": 1, "tokens": 1}  # counts with which a micro-batch's losses are sums
 
 
-def validate(model, sampler, size: int, micro_tokens: int, seed: int = 0) -> dict:
+def validate(model, sampler, size: int, micro_tokens: int, seed: int = 0, mlm_share: float = SHARE) -> dict:
     """How well a model solves its own pre-training task on the first `size` examples of `sampler`.
 
-    Every model reads what it reads in training: text with masks, drawn by `seed`; ELECTRA's discriminator reads its generator's samples in
-    place of the masks; a model that learnt without masks reads text without them.
+    Every model reads what it reads in training: text of which `mlm_share` is masked, drawn by `seed`; ELECTRA's discriminator reads its
+    generator's samples in place of the masks; a model that learnt without masks reads text without them.
 
     Returns: accuracy, f1 (of class 1), majority (the share of the larger class); auc and rank_1 (`order_metrics`); loss of the objective;
         mlm_loss where a head predicts what the masks hide; detection_loss of ELECTRA; for a union the accuracy on the examples of each of
@@ -25,8 +26,8 @@ def validate(model, sampler, size: int, micro_tokens: int, seed: int = 0) -> dic
     Paper: sentence_objectives, section 5.3 (pre-training task difficulty).
     Deviation: D-72; D-106, auc and rank_1.
     """
-    options = {} if model.reads_masks else {"mlm_share": 0}
-    batches = input_batches.PretrainingBatches(lambda epoch: sampler, 1, 1, micro_tokens, seed, **options)
+    share = mlm_share if model.reads_masks else 0
+    batches = input_batches.PretrainingBatches(lambda epoch: sampler, 1, 1, micro_tokens, seed, share)
     labels, logits, members, losses = _outputs(model, batches, size, seed)
     predictions = logits.argmax(-1)
     measures = rankings.classification(labels.ravel(), predictions.ravel())

@@ -328,6 +328,8 @@ def test_graded_qrels_count_from_the_level_that_is_asked_for(tmp_path, monkeypat
     for level, expected in maps.items():
         values = compare.read([str(tmp_path / "one"), str(tmp_path / "two")], tmp_path / "qrels", level)
         assert {name: table.average_precision.mean() for name, table in values.items()} == expected
+        values = compare.read([str(tmp_path / "one")], tmp_path / "qrels", level, metric="R@1")
+        assert values["one"]["R@1"].to_dict() == {"q": {1: 0.5, 2: 0.0}[level], "r": 1.0}
     with pytest.raises(SystemExit, match="2"):
         called(capsys, tmp_path / "one", tmp_path / "two", "--qrels", tmp_path / "qrels", "--relevant-from", 3)
     assert "expected a relevance of 3 or more, got none" in capsys.readouterr().err

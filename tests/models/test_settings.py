@@ -37,7 +37,7 @@ def test_a_config_as_earlier_versions_wrote_it_is_read_and_written_again_byte_fo
     assert settings.kept(config, kind) == settings.saved(tmp_path, kind) == expected
     settings.keep(again, expected)
     assert again.to_json_string() == config.to_json_string()
-    settings.drop(again, kind)
+    settings.drop_all(again)
     assert again.to_json_string() == RobertaConfig().to_json_string() and settings.kept(again, kind) is None
 
 
