@@ -129,11 +129,6 @@ def test_finished_run_is_announced_and_not_run_again(project, first_run):
     assert record.stat().st_mtime_ns == before
 
 
-def test_a_default_given_explicitly_is_the_same_run(project, first_run):
-    again = papermill(project, "notebooks/demo.ipynb", "-p", "steps", 3, "-p", "objective", "psd")
-    assert "Already finished" in again.stdout, again.stderr
-
-
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [

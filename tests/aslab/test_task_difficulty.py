@@ -219,13 +219,16 @@ def test_positives_alone_are_for_masked_language_modelling(corpus):
     assert set(training.validate(Summed(0), sampler, 20, 400)) == {"accuracy", "f1", "majority", "loss"}
 
 
-@pytest.mark.parametrize(("mlm", "masked"), [(True, True), (False, False)])
-def test_a_model_reads_masks_where_it_learnt_with_them(corpus, tokenizer, monkeypatch, mlm, masked):
+@pytest.mark.parametrize(("mlm", "share"), [(True, 0.15), (True, 0.4), (True, 0), (False, 0.15)])
+def test_a_model_reads_as_many_masks_as_it_learnt_with(corpus, tokenizer, monkeypatch, mlm, share):
     model, seen = loading.start_from("tiny", tokenizer, 64, 0, mlm=mlm), []
     forward = model.forward
     monkeypatch.setattr(model, "forward", lambda batch: seen.append(batch["input_ids"]) or forward(batch))
-    training.validate(model, sampling.Sampler(corpus, "ssp", max_tokens=64), 20, 400)
-    assert any((ids == tokenizer.mask_token_id).any() for ids in seen) == masked
+    training.validate(model, sampling.Sampler(corpus, "ssp", max_tokens=64), 40, 400, mlm_share=share)
+    masks, words = (
+        sum(count(ids).sum().item() for ids in seen) for count in (lambda ids: ids == tokenizer.mask_token_id, lambda ids: ids > 3)
+    )
+    assert masks / words == pytest.approx(0.8 * share * mlm, rel=0.25)  # of ten chosen tokens two are no mask
 
 
 # ------------------------------------------------------------------ runs on the documents of their own

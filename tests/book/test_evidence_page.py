@@ -310,12 +310,6 @@ def test_counts_in_the_sentences_are_those_of_the_data(mirror):
     assert {answer.kind for question in asked for answer in question.answers} == {"extractive"}
 
 
-def test_deviations_that_the_page_names_are_there():
-    deviations = (ROOT / "book" / "deviations.md").read_text("utf-8")
-    named = set(re.findall(r"D-\d+", TEXT))
-    assert len(named) >= 7 and all(f"({name})=" in deviations for name in named)
-
-
 def test_commands_of_the_page_are_understood():
     commands = re.findall(r"^\$ papermill notebooks/find_evidence\.ipynb (.*)$", TEXT, re.MULTILINE)
     assert len(commands) == 5

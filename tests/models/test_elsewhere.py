@@ -3,6 +3,7 @@
 import importlib.metadata
 import json
 import re
+import shutil
 import subprocess
 import sys
 
@@ -235,28 +236,19 @@ def test_the_longest_text_counts(normalised):
         SentenceTransformerEncoder(normalised, 25)
 
 
-def changed_copy(folder, place):
-    place.mkdir()
-    for file in folder.rglob("*"):
-        if file.is_file():
-            (place / file.relative_to(folder)).parent.mkdir(exist_ok=True)
-            (place / file.relative_to(folder)).write_bytes(file.read_bytes())
-    return place
-
-
 def test_pickled_absent_and_foreign_modules_are_refused(normalised, bert, tmp_path):
-    pickled = changed_copy(normalised, tmp_path / "pickled")
+    pickled = shutil.copytree(normalised, tmp_path / "pickled")
     (pickled / "model.safetensors").rename(pickled / "pytorch_model.bin")
     with pytest.raises(ValueError, match=r"pytorch_model.bin can run any code .* convert it once"):
         SentenceTransformerEncoder(pickled)
     (pickled / "pytorch_model.bin").unlink()
     with pytest.raises(ValueError, match=r"holds no model.safetensors"):
         SentenceTransformerEncoder(pickled)
-    damaged = changed_copy(normalised, tmp_path / "damaged")
+    damaged = shutil.copytree(normalised, tmp_path / "damaged")
     (damaged / "model.safetensors").write_bytes((damaged / "model.safetensors").read_bytes()[:-9])
     with pytest.raises(ValueError, match="are damaged or cut short"):
         SentenceTransformerEncoder(damaged)
-    foreign = changed_copy(normalised, tmp_path / "foreign")
+    foreign = shutil.copytree(normalised, tmp_path / "foreign")
     modules = [{"idx": 0, "name": "0", "path": "", "type": "own.Module"}]
     (foreign / "modules.json").write_text(json.dumps(modules))
     (foreign / "own.py").write_text("raise SystemExit('this ran')")
@@ -271,8 +263,7 @@ def test_pickled_absent_and_foreign_modules_are_refused(normalised, bert, tmp_pa
 def test_a_model_of_the_mirror_or_the_hub(normalised, tmp_path, monkeypatch):
     pytest.importorskip("sentence_transformers")
     monkeypatch.setenv(hub.MIRROR, str(tmp_path))
-    (tmp_path / "owner").mkdir()
-    changed_copy(normalised, tmp_path / "owner" / "name")
+    shutil.copytree(normalised, tmp_path / "owner" / "name")
     assert SentenceTransformerEncoder("owner/name", 24).folder == tmp_path / "owner" / "name"
     asked = []
 

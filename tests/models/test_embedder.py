@@ -19,8 +19,8 @@ from asutil.corpus import tokenizers
 from asutil.data import answers, baseline_scores
 from asutil.data.answers import Candidate, Question
 from asutil.io import checkpoints, disk
-from asutil.models import embedder
-from asutil.tasks import nearest, rankers
+from asutil.models import embedder, loading
+from asutil.tasks import nearest, rank, rankers
 
 from ..conftest import WORDS
 
@@ -157,6 +157,9 @@ def test_what_was_saved_is_loaded(folder, tmp_path, architecture):
     assert ranker.by == nearest.USUAL[architecture]
     assert ranker.rank(texts[0], texts[1:]) == nearest.Nearest(model).rank(texts[0], texts[1:])
     assert type(AutoModel.from_pretrained(tmp_path / "model")).__name__ == "RobertaModel"
+    if architecture != "siamese":
+        loading.start_from(tmp_path / "model", model.tokenizer, 24).save(tmp_path / "pairs")  # as fine-tuning goes on from it
+        assert type(rankers.load_ranker(tmp_path / "pairs")) is rank.Ranker
 
 
 def test_a_backbone_without_a_network_of_its_own_is_not_loaded(folder):

@@ -278,13 +278,6 @@ def test_scores_give_the_record_and_trec_evals_values(line):
     assert peers.by_trec_eval(scores) == pytest.approx({name: ours[name] for name in ("p@1", "map", "mrr")}, abs=1e-6)
 
 
-def test_a_finished_run_is_found_not_run_again(line, corpus_file):
-    folder, pretrained, _ = line
-    before = (pretrained / "record.json").stat().st_mtime_ns
-    result = papermill("pretrain", folder, corpus=corpus_file, **TINY)
-    assert "Already finished" in result.stdout and (pretrained / "record.json").stat().st_mtime_ns == before
-
-
 def test_the_ranker_of_a_run_has_the_probabilities_of_its_dev_questions(line):
     ranker, calibrated = rankers.load_ranker(line[2]), rundir.read_record(line[2])["calibration"]
     scores = {split: pd.read_parquet(line[2] / name) for split, name in (("dev", "scores_dev.parquet"), ("test", "scores.parquet"))}
