@@ -214,7 +214,7 @@ def test_finished_runs_have_pages(with_result):
     assert "0 &lt;script&gt;" in with_result["runs.html"] and MARKUP not in with_result["runs.html"]
 
 
-def test_a_run_has_a_page_once_its_record_can_be_read(extension, tmp_path):
+def test_a_run_has_a_page_once_its_record_can_be_read(directives, tmp_path):
     import as2
 
     record, notebook = tmp_path / "record.json", tmp_path / "notebook.ipynb"
@@ -268,13 +268,7 @@ def test_the_contents_beside_every_page_lead_to_all_pages_and_mark_it(fresh):
         assert contents(page) == (whole, ["#"]), page
 
 
-@pytest.fixture
-def extension(monkeypatch):
-    monkeypatch.setenv("ASUTIL_PROJECT", str(ROOT))
-    monkeypatch.syspath_prepend(ROOT / "book" / "_ext")
-
-
-def test_an_excerpt_of_a_missing_function_names_the_nearest(extension):
+def test_an_excerpt_of_a_missing_function_names_the_nearest(directives):
     import as2_code
 
     path, _, lines, first = as2_code.find_definition("asutil.losses.mlm")
@@ -285,7 +279,7 @@ def test_an_excerpt_of_a_missing_function_names_the_nearest(extension):
         as2_code.find_definition("os.system")
 
 
-def test_excerpts_show_the_idea(extension):
+def test_excerpts_show_the_idea(directives):
     """Without types, docstrings and checks, in lines that fit; what is left computes what the function computes."""
     import as2_code
 
@@ -304,7 +298,7 @@ def test_excerpts_show_the_idea(extension):
     assert given["holm"]([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
 
 
-def test_every_figure_is_inline_and_the_same_each_time(extension):
+def test_every_figure_is_inline_and_the_same_each_time(directives):
     import as2_figures
 
     def drawn():
@@ -330,7 +324,7 @@ def test_every_figure_is_inline_and_the_same_each_time(extension):
     assert html.count("what it shows") == 2  # below the figure, and for those who cannot see it
 
 
-def test_the_three_contexts_are_drawn_on_a_document(extension, fresh):
+def test_the_three_contexts_are_drawn_on_a_document(directives, fresh):
     import as2_contexts
 
     html = as2_contexts.figure("a <name>", [["First & <b>."], [f"s{n}." for n in range(5)], ["Last."]])
@@ -348,7 +342,7 @@ def test_the_three_contexts_are_drawn_on_a_document(extension, fresh):
     assert fresh["papers/contextual_as2/method.html"].count("as2-part-a") == 3
 
 
-def test_a_joint_input_is_drawn_as_it_is_read(extension, fresh):
+def test_a_joint_input_is_drawn_as_it_is_read(directives, fresh):
     import as2_joint
 
     texts = ["Yes.", "Nine words stand in this text, too many here.", f"{PAYLOAD}", "No."]
@@ -376,7 +370,7 @@ def test_a_joint_input_is_drawn_as_it_is_read(extension, fresh):
     assert as2_joint.first_question(("pip",)) is None
 
 
-def test_parameters_of_a_joint_model_are_those_that_transformers_makes(extension, fresh):
+def test_parameters_of_a_joint_model_are_those_that_transformers_makes(directives, fresh):
     import as2_joint
     import torch
     from transformers import RobertaConfig, RobertaModel
@@ -398,7 +392,7 @@ def test_parameters_of_a_joint_model_are_those_that_transformers_makes(extension
     assert "124,062,720" in page and "7,680" in page
 
 
-def test_verdicts_one_by_one(extension, tmp_path):
+def test_verdicts_one_by_one(directives, tmp_path):
     import as2_joint
 
     rows = [("supports", 0), ("refutes", 0), ("not_enough_info", 1), ("not_enough_info", 1)]  # (verdict, label)
@@ -424,7 +418,7 @@ def test_verdicts_one_by_one(extension, tmp_path):
     assert re.findall(r'number">(\d+)<', html[html.index("<details>") :]) == list("101020000")
 
 
-def test_the_overlap_of_contexts_stands_with_its_corpus_and_budget(extension):
+def test_the_overlap_of_contexts_stands_with_its_corpus_and_budget(directives):
     import as2_contexts
 
     figures = {"context_overlap": {"examples": 1000, "identical": 0.25, "overlap": 0.625, "paragraph_sentences": 4.04}}
@@ -470,7 +464,7 @@ def test_the_site_is_named_where_it_is_known_and_nowhere_else(tmp_path, monkeypa
 
 
 @pytest.mark.parametrize("site", ["", "https://example.org/book/"])
-def test_a_published_site_links_its_pdf_and_is_the_address_of_the_book(site, extension, monkeypatch):
+def test_a_published_site_links_its_pdf_and_is_the_address_of_the_book(site, directives, monkeypatch):
     import as2
 
     monkeypatch.setenv("AS2_SITE", site)

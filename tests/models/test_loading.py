@@ -9,7 +9,6 @@ from types import SimpleNamespace
 
 import huggingface_hub.constants
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 from hypothesis import given, settings
@@ -508,24 +507,6 @@ def slow_scores(ranker, asked, max_tokens=24):
             logits, _ = model(dict(model.tokenizer(question.text, candidate.text, **options)))
             scores.append((logits[0, 1] - logits[0, 0]).item())
     return scores
-
-
-def test_scores_equal_a_loop_over_single_pairs(ranker, monkeypatch):
-    asked = questions()
-    ranker.model.train()  # dropout must not reach a score
-    table = ranker.score(iter(asked), progress=False)
-    assert ranker.model.training
-    assert table.columns.tolist() == ["question_id", "candidate_id", "label", "score"]
-    assert [str(kind) for kind in table.dtypes[2:]] == ["int8", "float32"]
-    assert table.candidate_id.tolist() == [candidate.id for question in asked for candidate in question.candidates]
-    assert table.label.sum() == len(asked)
-    assert table.score.std() > 0.1
-    assert table.score.tolist() == pytest.approx(slow_scores(ranker, asked), abs=1e-4)
-    monkeypatch.setattr(rank, "TOKENS_ON_CPU", 60)  # other batches, same scores
-    pd.testing.assert_frame_equal(table, ranker.score(asked, progress=False), atol=1e-4)
-    longer = rank.Ranker(ranker.model, 64).score(asked, progress=False).score.tolist()
-    assert longer == pytest.approx(slow_scores(ranker, asked, 64), abs=1e-4)
-    assert longer != pytest.approx(table.score.tolist(), abs=1e-2)
 
 
 def test_windows_hold_every_question_once(monkeypatch):

@@ -83,7 +83,9 @@ def test_scores_equal_the_plain_model_one_pair_at_a_time(ranker, plain, tokenize
     asked = list(questions())
     nothing = tuple(Candidate(f"n-{k}", text, 0, None, None) for k, text in enumerate(["", "paper " * 40, ""]))
     asked.insert(3, Question("nothing", "", nothing))
+    ranker.model.train()  # dropout must not reach a score
     found = ranker.score(iter(asked), progress=False)
+    assert ranker.model.training
     expected = one_by_one(plain, tokenizer, asked)
     assert expected.score.std() > 0.1
     pd.testing.assert_frame_equal(found.astype({"label": int, "score": float}), expected, rtol=0, atol=1e-5)
