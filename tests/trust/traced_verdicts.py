@@ -96,8 +96,7 @@ def over_both(ours: list[dict], other: list[dict], metric: str, lenders: list[li
     if error == 0:
         return Test(middle, middle, middle, float(middle == 0), 0.0)
     freedom = max(1.0, error**4 / sum(square**2 / own for square, own in squares if square))
-    if single:  # a seed less for every row that lends
-        freedom = min(freedom, sum(len(next(iter(table.values()))) - 1 for table in same))
+    freedom = min(freedom, sum(len(next(iter(table.values()))) - 1 for table in same)) if single else freedom
     chance = stats.t(freedom)
     border = chance.ppf(0.975)
     smallest = optimize.brentq(lambda effect: stats.nct.cdf(border, freedom, effect) - 0.2, 0, 40 * border) * error
