@@ -47,7 +47,7 @@ def test_what_differs_by_hand(page, tmp_path):
     rows = data["budgets"]["small"]["rows"]
     assert len(next(iter(table.values()))) == 2  # the paper, and the one budget of which a row has run
     assert table["Rows with runs, of those planned"] == [f"0 of {len(data['budgets']['paper']['rows'])}", f"2 of {len(rows)}"]
-    assert table["Seeds of a row"] == ["5", "1"], "planned by the paper, and made by us"
+    assert table["Seeds of a row"] == ["5", "1"] and table["Questions"][1] == "WikiQA", "planned by the paper, and made by us"
     printed, ours = table["Pre-training of a row"]  # section 5.2: 400,000 steps of 4,096, or half of them; 210 billion tokens
     assert "1.64 billion examples of 128 tokens or fewer, 210 billion tokens at most" in printed
     assert "819 million examples of 256 tokens or fewer, 210 billion tokens at most" in printed

@@ -338,11 +338,20 @@ def budgets(root: Path, name: str):
     shown = {"paper": paper.data["budgets"]["paper"]}
     shown |= {budget: paper.data["budgets"][budget] for budget in ran if ran[budget]}
     listed = lambda names: " ".join(dict.fromkeys(filter(None, names)))
+    sets = {budget: {one["dataset"] for one in paper.records if one["budget"] == budget} for budget in ran}
+    more = lambda entry: [name for names in entry.get("more_datasets", {}).values() for name in names]
     parts = {
         "Models": [listed(entry["backbones"].values()) for entry in shown.values()],
         "Text to pre-train on": [listed(entry.get("corpus", "").split(",")) for entry in shown.values()],
         "Pre-training of a row": [volumes(paper, budget) for budget in shown],
-        "Questions": [listed(NAMES.get(name, name) for name in (*e["datasets"], *e.get("claims", ()))) for e in shown.values()],
+        "Questions": [
+            listed(
+                NAMES.get(name, name)
+                for name in (*entry["datasets"], *entry.get("claims", ()), *more(entry))
+                if budget == "paper" or name in sets[budget]
+            )
+            for budget, entry in shown.items()
+        ],
         "Seeds of a row": [seeds_of(paper, budget) for budget in shown],
         "Rows with runs, of those planned": [
             f"{len(ran[budget].intersection(entry['rows']))} of {len(entry['rows'])}" for budget, entry in shown.items()

@@ -185,9 +185,10 @@ def components(root: Path, name: str, row: str, dataset: str):
 def learning_curve(root: Path, name: str, dataset: str, budget: str, *rows: str):
     """What a learning curve says in words."""
     curves, _ = traced_plots.curves_of(root, name, dataset, budget, *rows)
-    seeds = sorted({counted for curve in curves.values() for counted, *_ in curve.values()})
+    seeds = {counted for curve in curves.values() for counted, *_ in curve.values()}
+    each = " to ".join(dict.fromkeys([str(min(seeds)), str(max(seeds))]))
     said = f"MAP on the test questions of {NAMES[dataset]} by the number of training questions: the mean over seeds, "
-    said += f"{' to '.join(map(str, seeds))} a point, with its 95 % interval over test questions, and rankers without training."
+    said += f"{each} a point, with its 95 % interval over test questions, and rankers without training."
     yield said
 
 
