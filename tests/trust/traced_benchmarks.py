@@ -49,6 +49,8 @@ MEASURED = {
     "latency": ["A joint model, all questions in batches", "the pair model on the same candidates"],
     "search": ["Exact search among a million vectors", "sentence-transformers"],
     "encoding": ["Texts to vectors", "SentenceTransformer.encode"],
+    "contention": ["A run beside others on the same cores", "its fair share of the cores"],
+    "own_questions": ["Memory to read 500,000 questions", "three times the size of their file"],
 }
 
 

@@ -62,7 +62,8 @@ def examples(root: Path, name: str, before: str, after: str, only: str = ""):
         fate = fates(first[0], last[0])
         counts, held = Counter(fate.values()), lists(before, first[0], last[0])
         counted = ", ".join(f"{counts[one]:,} {one}" for one in FATES)
-        yield f"{place(dataset, last[0], seeds)}. Of {len(fate):,} questions: {counted}, by first place."
+        apart = "" if held else " The records of these two rows share no question."
+        yield f"{place(dataset, last[0], seeds)}. Of {len(fate):,} questions: {counted}, by first place.{apart}"
         if dataset not in EMBEDDED:
             continue
         easy = {question for question in held if question in short_questions()}
@@ -113,12 +114,11 @@ def place(dataset: str, record: dict, seeds: list[int]) -> str:
 
 
 def lists(baseline: str, before: dict, after: dict) -> dict[str, list]:
-    """Question -> both ranked lists that the records hold."""
-    beside = {
-        one["question_id"]: one["baseline"]["candidates"] for one in after["chosen"] if one.get("baseline", {}).get("row") == baseline
-    }
-    beside |= {one["question_id"]: one["candidates"] for one in before["chosen"]}
-    return {one["question_id"]: [beside[one["question_id"]], one["candidates"]] for one in after["chosen"] if one["question_id"] in beside}
+    """Question -> both ranked lists that the records hold; none of a data set that was also ranked."""
+    old, new = (side.get("chosen", ()) for side in (before, after))
+    beside = {one["question_id"]: one["baseline"]["candidates"] for one in new if one.get("baseline", {}).get("row") == baseline}
+    beside |= {one["question_id"]: one["candidates"] for one in old}
+    return {one["question_id"]: [beside[one["question_id"]], one["candidates"]] for one in new if one["question_id"] in beside}
 
 
 def chosen(names, limit: int) -> list[str]:
