@@ -117,12 +117,10 @@ def _require_same_candidates(scores: dict[str, pd.DataFrame]) -> None:
 
 def _require_same_data(records: list[dict], asked: str | None) -> None:
     """Compare the data sets of runs of rank and of others; `rerank` names none. Raises: ValueError for runs on different data."""
-    data = {}
-    for run in records:
-        also = run.get("transfer", {}).get(asked)
-        if also or "dataset" in run["settings"]:
-            own = (run["settings"].get("dataset"), run.get("inputs", {}).get("dataset"))
-            data[run["name"]] = (asked, also["fingerprint"]) if also else own
+    named = [run for run in records if "dataset" in run["settings"]]
+    data = {run["name"]: (run["settings"]["dataset"], run["inputs"]["dataset"]) for run in named}
+    also = {run["name"]: run["transfer"][asked]["fingerprint"] for run in records if asked in run.get("transfer", {})}
+    data |= {name: (asked, fingerprint) for name, fingerprint in also.items()}
     if len({*data.values()}) > 1:
         each = "; ".join(f"{run} on {dataset} ({str(sha256)[:12]})" for run, (dataset, sha256) in data.items())
         raise ValueError(f"runs on the same data expected, got {each}")

@@ -100,7 +100,7 @@ class Embedder(nn.Module):
 
     @property
     def identity(self) -> str:
-        """A hash of everything that determines the vectors; the readout does not."""
+        """A hash of everything that determines the vectors; `rank_by` changes none."""
         config = self.backbone.config.to_dict()
         config = {key: config[key] for key in config if key not in ("_name_or_path", "transformers_version")}
         config["embedding"] = {key: value for key, value in config["embedding"].items() if key != "rank_by"}
@@ -272,7 +272,7 @@ def untrained(name: str | Path, max_tokens: int | None = None, device: str | Non
 
 
 def load(name: str | Path, device: str | None = None) -> Embedder:
-    """A trained embedder, from a finished run or a folder, ready to encode; of a run with the readout that ranked there.
+    """A trained embedder, from a finished run or a folder, ready to encode. Its `rank_by` is that of the run.
 
     Raises: ValueError for a model that was not trained as one.
     """

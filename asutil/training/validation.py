@@ -17,8 +17,8 @@ ALONE = {"masked": 1, "examples": 1, "tokens": 1}  # counts with which a micro-b
 def validate(model, sampler, size: int, micro_tokens: int, seed: int = 0, mlm_share: float = SHARE) -> dict:
     """How well a model solves its own pre-training task on the first `size` examples of `sampler`.
 
-    Every model reads what it reads in training: text of which `mlm_share` is masked, drawn by `seed`; ELECTRA's discriminator reads its
-    generator's samples in place of the masks; a model that learnt without masks reads text without them.
+    Every model reads what it reads in training. A share `mlm_share` of the tokens is masked, drawn by `seed`. ELECTRA's discriminator
+    reads its generator's samples in place of the masks. A model that learnt without masks reads text without them.
 
     Returns: accuracy, f1 (of class 1), majority (the share of the larger class); auc and rank_1 (`order_metrics`); loss of the objective;
         mlm_loss where a head predicts what the masks hide; detection_loss of ELECTRA; for a union the accuracy on the examples of each of

@@ -68,16 +68,6 @@ def test_a_page_that_explains_the_verdicts_has_all_of_them(page, words):
 # ------------------------------------------------------------------ words on claims
 
 WORDS = {
-    # *Pre-training on paragraphs may help a little*
-    ("sentence_objectives", "all_wikiqa", "small"): "suggestive",
-    ("sentence_objectives", "psd_wikiqa", "small"): "inconclusive",
-    ("sentence_objectives", "psd_trecqa", "small"): "inconclusive",
-    # *All four claims are supported*; *inconclusive for each objective*
-    ("contextual_as2", "context_wikiqa", "small"): "supported",
-    ("contextual_as2", "dpc_wikiqa", "small"): "supported",
-    ("contextual_as2", "dslc_wikiqa", "small"): "supported",
-    ("contextual_as2", "dpc_wikiqa_pair", "small"): "inconclusive",
-    ("contextual_as2", "dslc_wikiqa_pair", "small"): "inconclusive",
     # *both supported*; *ahead of that encoder on both data sets*
     ("asbert", "triplet_siamese_roberta_trecqa", "small"): "supported",
     ("asbert", "triplet_siamese_bert_trecqa", "small"): "not testable here",

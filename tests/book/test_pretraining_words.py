@@ -20,7 +20,7 @@ RAN = EVERY[EVERY.paper.isin([SENTENCES, CONTEXTS]) & EVERY.difference.notna()].
 SUPPORTED, SUGGESTIVE, INCONCLUSIVE = "supported", "suggestive", "inconclusive"
 VERDICTS = {
     (SENTENCES, "small"): {
-        **dict.fromkeys(["sp_wikiqa", "all_wikiqa"], SUGGESTIVE),
+        **dict.fromkeys(["sp_wikiqa", "all_wikiqa", "sp_500_nq_sentences"], SUGGESTIVE),
         **dict.fromkeys(["ssp_wikiqa", "psd_wikiqa", "psd_trecqa", "ssp_single_document", "psd_many_documents"], INCONCLUSIVE),
     },
     (SENTENCES, "laptop"): {"sp_wikiqa": SUPPORTED, "sp_not_the_data": SUGGESTIVE, "ssp_wikiqa_electra": INCONCLUSIVE},

@@ -555,6 +555,7 @@ def test_precision(whole, tmp_path):
     (micro,), seen = Batches(micro=1)[0]["micro"], []
     half, _ = run(tmp_path / "c", precision="bf16", evaluate=lambda model: seen.append(model(micro)[1].detach()) or {"map": 1.0})
     assert {p.dtype for p in half.parameters()} == {torch.float32}
+    assert half(micro)[1].dtype == torch.float32
     assert torch.allclose(half.eval()(micro)[1], seen[0], rtol=0, atol=1e-5) or torch.cuda.is_available()  # scored in fp32
     assert not hasattr(half.forward, "__wrapped__")  # autocast is gone after training
 
