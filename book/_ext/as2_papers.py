@@ -2,7 +2,6 @@
 
 import csv
 from html import escape
-from itertools import chain
 from pathlib import Path
 
 from as2_costs import big
@@ -38,7 +37,11 @@ def budgets_table(data: dict, runs) -> str:
         "Models": lambda name: _listed(data["budgets"][name]["backbones"].values()),
         "Text to pre-train on": lambda name: _listed(data["budgets"][name].get("corpus", "").split(",")),
         "Pre-training of a row": lambda name: Html("<br>".join(_volumes(data, name))),
-        "Questions": lambda name: _listed(NAMES.get(each, each) for each in _data_sets(data, committed, name)),
+        "Questions": lambda name: _listed(
+            NAMES.get(each, each)
+            for each in (each for one in data["budgets"][name]["rows"] for each in papers.datasets(data, one, name))
+            if name == "paper" or ((committed.budget == name) & (committed.dataset == each)).any()
+        ),
         "Seeds of a row": lambda name: _seeds(data, committed, name),
         "Rows with runs, of those planned": lambda name: _run(data, committed, name),
     }
@@ -49,13 +52,6 @@ def budgets_table(data: dict, runs) -> str:
             body.append(row(title, *(text or "–" for text in each)))
     heads = ["", *(Html(f"{escape(BUDGET_TITLES[name])}<small>budget {name}</small>") for name in shown)]
     return table("What the paper has, and what our committed runs have.", heads, body)
-
-
-def _data_sets(data: dict, committed, name: str) -> list[str]:
-    """Those of the paper, or of a smaller budget those with committed runs."""
-    budget, run = data["budgets"][name], set(committed.dataset[committed.budget == name])
-    planned = [*budget["datasets"], *budget.get("claims", ()), *chain(*budget.get("more_datasets", {}).values())]
-    return [each for each in planned if name == "paper" or each in run]
 
 
 def _listed(names) -> Html:
