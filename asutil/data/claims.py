@@ -24,6 +24,7 @@ from .splits import (
     require_id,
     require_list,
     require_text,
+    warn_of_shared,
 )
 
 LABELS = ("SUPPORTS", "NOT ENOUGH INFO", "REFUTES")  # a label is a number: 0, 1, 2
@@ -85,6 +86,8 @@ def load_claims(
             splits[split] = _read(path, blind) if path else Claims()
         for split, expected in CLAIMS[name].counts.items() if name in CLAIMS else ():
             _check_counts(splits[split].report, expected, f"{name}, {split} ({paths[split].name})")
+        if name not in CLAIMS:
+            warn_of_shared(splits, lambda claim: [claim.text], name)
     return {split: claims.limited(limits[split]) for split, claims in splits.items()}
 
 

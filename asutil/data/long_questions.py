@@ -16,7 +16,7 @@ from ..io import files, hub, remote, spelling
 from . import hotpotqa, qasper
 from .data_sets import LONG, SPLITS
 from .question_rows import KINDS, Answer, LongQuestion, LongQuestions, Passage, questions_of
-from .splits import fingerprint, limits_of
+from .splits import fingerprint, limits_of, warn_of_shared
 
 __all__ = ["KINDS", "Answer", "LongQuestion", "LongQuestions", "Passage", "load_evidence"]
 
@@ -212,6 +212,8 @@ def _own(name) -> dict[str, LongQuestions]:
                 raise ValueError(f"{path.name} is empty: expected at least one question")
             for number, question in enumerate(splits[split], 1):
                 _check_own(question, f"{path.name} line {number}", first_of_form)
+    if not released:
+        warn_of_shared(splits, lambda question: [question.text, str(question.passages[0])], name)
     return splits
 
 

@@ -16,8 +16,7 @@ from tqdm.auto import tqdm
 from ..corpus import sources
 from ..io import files
 from . import built
-from .own_answers import same_text
-from .splits import naming, require, require_fields, require_id, require_text
+from .splits import naming, require, require_fields, require_id, require_text, same_text
 
 FIELDS = ("example_id", "title_text", "question_text", "paragraph_text", "sentence_starts")
 DEV_SHARE = 10  # of the titles of train one in so many is dev

@@ -2,8 +2,6 @@
 
 import itertools
 import logging
-import re
-import unicodedata
 from collections import defaultdict
 from dataclasses import replace
 from pathlib import Path
@@ -15,29 +13,12 @@ from ..draws import text_hash
 from ..io import disk
 from . import document_order, table_files, tables
 from .questions import Split, grouped
-from .splits import SPLITS, file_of_split
+from .splits import SPLITS, file_of_split, same_text
 
 ALL_RIGHT = "every order of them is right; add wrong candidates, such as other sentences of a right one's document"
 ENOUGH = 20  # questions with both labels that show whether rows are sorted by label
 DIVISION = "by question text"  # part of the fingerprint of a divided file: another division is another data set
-# Characters; a longer text is compared as it is: the list of its words takes 20 times its memory.
-LONGEST_COPY = 100_000
 log = logging.getLogger(__name__)
-
-
-def same_text(text: str) -> str:
-    """A text without what a copy of it may change: case, white space, the form of its characters, marks at its end.
-
-    Example:
-        >>> same_text("When  was it BUILT ?") == same_text("When was it built")
-        True
-        >>> same_text("x > 0") == same_text("x < 0")
-        False
-    """
-    if len(text) > LONGEST_COPY:
-        return text
-    words = re.findall(r"\w+|[^\w\s]", unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold()))
-    return " ".join(words).rstrip(" .?!…") or " ".join(words)
 
 
 def load(path: Path, protocol: str, columns: dict[str, str] | None = None) -> dict[str, Split]:

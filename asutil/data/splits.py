@@ -2,6 +2,10 @@
 
 import contextlib
 import hashlib
+import itertools
+import logging
+import re
+import unicodedata
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
@@ -14,6 +18,9 @@ from .data_sets import SPLITS
 
 __all__ = ["SPLITS", "Examples"]
 BEYOND = "beyond the limit"
+# Characters; a longer text is compared as it is: the list of its words takes 20 times its memory.
+LONGEST_COPY = 100_000
+log = logging.getLogger(__name__)
 
 
 class Examples(list):
@@ -58,6 +65,31 @@ def fingerprint(name, hub_ids: dict[str, str | None], paths: Callable[[], dict[s
         return hub.sha256(folder) if folder else hub_ids[name]
     hashes = [f"{split} {hub.sha256(path)}" for split, path in paths().items() if path]
     return hashlib.sha256("\n".join(hashes).encode()).hexdigest()
+
+
+def same_text(text: str) -> str:
+    """A text without what a copy of it may change: case, white space, the form of its characters, marks at its end.
+
+    Example:
+        >>> same_text("When  was it BUILT ?") == same_text("When was it built")
+        True
+        >>> same_text("x > 0") == same_text("x < 0")
+        False
+    """
+    if len(text) > LONGEST_COPY:
+        return text
+    words = re.findall(r"\w+|[^\w\s]", unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold()))
+    return " ".join(words).rstrip(" .?!…") or " ".join(words)
+
+
+def warn_of_shared(splits: dict[str, Examples], key: Callable, path) -> None:
+    """Say which splits share examples, by the texts that `key` gives of each: results on dev or test are too high then."""
+    texts = {split: [tuple(map(same_text, key(example))) for example in examples] for split, examples in splits.items()}
+    for one, other in itertools.combinations(SPLITS, 2):
+        known = set(texts[one])
+        if count := sum(text in known for text in texts[other]):
+            unit = splits[other].UNIT
+            log.warning("%s: %d of %d %s %s are in %s, too", path, count, len(texts[other]), other, unit, one)
 
 
 def lowest_hashes(ids: Iterable[str], limit: int, hash_size: int) -> np.ndarray:

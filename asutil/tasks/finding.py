@@ -44,7 +44,7 @@ def predict(
         (the logit of the evidence head) and three similarities with the question: raw (cosine of the vectors as they
         are), gold and predicted (cosine of the vectors that the loss compares, by the question's gold type and by the predicted
         one; also where the loss takes a dot product).
-        Of questions: question_id, kind, predicted_kind, answer.
+        Of questions: question_id, kind, predicted_kind, answer. A model that does not learn types predicts none.
     """
     sentences_of, row_of, numbers = {}, {}, np.arange(len(contexts))
     bar = tqdm(total=len(contexts), unit=" questions", disable=not progress, dynamic_ncols=True)
@@ -61,7 +61,10 @@ def predict(
                     row_of[number]["answer"] = written[row]
             bar.update(len(some))
     sentences = pd.concat([sentences_of[number] for number in numbers], ignore_index=True)
-    return sentences, pd.DataFrame([row_of[number] for number in numbers])
+    questions = pd.DataFrame([row_of[number] for number in numbers])
+    if not model.learns_type:  # the head was never trained
+        return sentences.drop(columns="predicted"), questions.drop(columns="predicted_kind")
+    return sentences, questions
 
 
 def _predictions(model, contexts, number: int, output: dict) -> tuple[pd.DataFrame, dict]:
@@ -131,7 +134,7 @@ def measure(sentences: pd.DataFrame, questions: pd.DataFrame, contexts: Contexts
     answer_f1, evidence_f1: by HotpotQA's and QASPER's evaluators; evidence is what the head gives more than even odds.
     map_raw, map_projected, map_predicted_type, map_evidence_head: mean average precision of the evidence by `predict`'s
     similarities (table 1) and by the evidence head, over the questions that have evidence.
-    type_accuracy: of the question types.
+    type_accuracy: of the question types; like map_predicted_type, only where the model learns them.
     Paper: evidence_contrast, sections 4.1 and 4.2.
     Args:
         sentences, questions: what `predict` gave for these contexts.
@@ -142,10 +145,13 @@ def measure(sentences: pd.DataFrame, questions: pd.DataFrame, contexts: Contexts
     predictions = {name: (answer, chosen[name]) for name, answer in zip(questions.question_id, questions.answer)}
     means, table = _official(predictions, contexts)
     for name, column in SIMILARITIES.items():
+        if column not in sentences:
+            continue
         precisions = average_precisions(sentences, column, contexts)
         means |= {name: float(precisions.mean())}
         table = table.merge(precisions.rename(name), how="left", left_on="question_id", right_index=True)
-    means["type_accuracy"] = float((questions.kind == questions.predicted_kind).mean())
+    if "predicted_kind" in questions:
+        means["type_accuracy"] = float((questions.kind == questions.predicted_kind).mean())
     return answers.Measured(means, {"questions": len(contexts.questions)}, table)
 
 

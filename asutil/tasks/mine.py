@@ -22,9 +22,8 @@ from .. import tasks
 from ..corpus import cleaning, sources
 from ..data import answers
 from ..data.data_sets import TEST_ONLY
-from ..data.own_answers import same_text
 from ..data.questions import Split
-from ..data.splits import require_limit
+from ..data.splits import require_limit, same_text
 from ..draws import choose
 from ..io import disk, hub
 from ..io.spelling import printable

@@ -56,9 +56,8 @@ def near_table(data: dict, runs, dataset: str, *rows: str) -> str:
     """A line a row: mAP before training, and after it by raw vectors, as trained, by type and by evidence head."""
 
     def of_place(title: str, lines):
-        after = [records.figures(line) for line in lines.itertuples()]
         before = [line.record["baselines"][BEFORE]["map_projected"] for line in lines.itertuples()]
-        figures = [before, *([metrics[name] for metrics in after] for name in SEEN)]
+        figures = [before, *(records.values(lines, name) for name in SEEN)]
         origin = lines.budget.iloc[0] + (f", {HERE}" if lines.source.iloc[0] == HERE else "")
         yield row(title, *map(markup.spread, figures), len(lines), origin)
 

@@ -212,7 +212,7 @@ def test_contexts_without_texts_have_no_lists(monkeypatch):
     monkeypatch.delenv(hub.MIRROR, raising=False)
     html = nearest(two_rows())
     assert "HotpotQA, budget small, seed 0." in html and "texts of its questions are not available here." in html and "<table" not in html
-    assert "share no question" in nearest(two_rows(last=("q3",)))
+    assert "keep no list of the same question" in nearest(two_rows(last=("q3",)))
     assert nearest(two_rows().iloc[:1]) == ""
 
 

@@ -310,7 +310,7 @@ def test_examples_from_committed_records(tmp_path, monkeypatch):
     psd["chosen"] = []
     commit(tmp_path, psd)
     html = examples.examples_table(papers.read(PAPER, FOLDER), recorded(tmp_path), *rows)
-    assert "share no question" in html
+    assert "keep no list of the same question" in html
 
 
 def test_moves_of_two_rows(tmp_path):

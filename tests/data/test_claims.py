@@ -75,6 +75,14 @@ def test_fever_by_hand(fever):
     assert claims.load_claims is load_claims
 
 
+def test_claims_of_two_splits_are_warned_of(folder, caplog):
+    for split, text in {"train": "It rains.", "dev": "It snows."}.items():
+        write(folder / f"{split}.jsonl", [row(1, text), row(2, f"{text} Today.")])
+    write(folder / "test.jsonl", [row(1, "It hails."), row(2, "it  SNOWS")])
+    load_claims(folder)
+    assert caplog.messages == [f"{folder}: 1 of 2 test claims are in dev, too"]
+
+
 def test_fever_test_labels_are_not_read_and_count_for_the_fingerprint(fever):
     before = claims.fingerprint_of_claims("fever")
     write(fever / "bert_test.json", [row(9, label="NOT ENOUGH INFO"), row(7, label="whatever", evidence=[PIECE] * 5)])

@@ -367,7 +367,12 @@ def folder(tmp_path):
     return tmp_path / "own"
 
 
-def test_a_folder(folder):
+def test_a_folder(folder, caplog):
+    write(folder / "test.jsonl", [row("c", passages=PASSAGES[::-1]), row("d", question="HOW is  it")])  # another context, a copy
+    load_evidence(folder)
+    copies = ["2 of 2 dev questions are in train", "1 of 2 test questions are in train", "1 of 2 test questions are in dev"]
+    assert caplog.messages == [f"{folder}: {text}, too" for text in copies]
+    (folder / "test.jsonl").unlink()
     splits = load_evidence(folder)
     assert splits["dev"] == load_evidence(str(folder))["dev"]
     assert pointed(splits["dev"]) == [["It is large."], ["It is in Norway.", "It rains."]]

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from asutil.data import answers, load_claims, own_answers, table_files, tables
+from asutil.data import answers, load_claims, own_answers, splits, table_files, tables
 from asutil.data.answers import load_answers
 
 COLUMNS = ["question_id", "question", "answer", "label"]
@@ -88,8 +88,8 @@ def test_another_division_is_another_data_set(tmp_path, monkeypatch):
 def test_copies_of_a_text_are_the_same_text(words, spaces):
     text = " ".join(words)
     copies = [text.upper(), spaces.join(words), f" {text} ?", unicodedata.normalize("NFD", text), unicodedata.normalize("NFC", text)]
-    assert {own_answers.same_text(copy) for copy in copies} == {own_answers.same_text(text)}
-    assert own_answers.same_text("?") != own_answers.same_text("!")
+    assert {splits.same_text(copy) for copy in copies} == {splits.same_text(text)}
+    assert splits.same_text("?") != splits.same_text("!")
 
 
 # ------------------------------------------------------------------ limits

@@ -79,6 +79,9 @@ def test_without_its_type_the_loss_of_a_generating_model_is_evidence_and_text(to
         found = whole(micro)
         types = torch.nn.functional.cross_entropy(found["kind"], micro["kinds"], reduction="none")
         assert part.qa_losses(found, micro).tolist() == pytest.approx((whole.qa_losses(found, micro) - types).tolist(), rel=1e-5)
+    contexts, names = read(whole, questions), ("map_predicted_type", "type_accuracy", "map_projected")
+    figures = [finding.measure(*finding.predict(model, contexts, progress=False), contexts).means for model in (whole, part)]
+    assert [[name in means for name in names] for means in figures] == [[True, True, True], [False, False, True]]
     with pytest.raises(ValueError, match="type_loss: only a model with a decoder can do without"):
         finder.start_from("tiny", copy.deepcopy(tokenizer), settings, 0)
 

@@ -62,7 +62,7 @@ def examples(root: Path, name: str, before: str, after: str, only: str = ""):
         fate = fates(first[0], last[0])
         counts, held = Counter(fate.values()), lists(before, first[0], last[0])
         counted = ", ".join(f"{counts[one]:,} {one}" for one in FATES)
-        apart = "" if held else " The records of these two rows share no question."
+        apart = "" if held else " The two records keep no list of the same question."
         yield f"{place(dataset, last[0], seeds)}. Of {len(fate):,} questions: {counted}, by first place.{apart}"
         if dataset not in EMBEDDED:
             continue

@@ -51,7 +51,7 @@ def _part(pair: comparisons.Pair, rows, shown: list[Example], held: bool) -> str
         note = (
             " The texts of its questions are not available here."
             if held
-            else " The records of these two rows share no question."
+            else " The two records keep no list of the same question."
         )
     tables = "".join(f'<div class="as2-box" tabindex="0">{table_of(one)}</div>' for one in shown)
     return f"<p><strong>{escape(pair.place)}.</strong>{escape(counts + note)}</p>{tables}"
