@@ -92,12 +92,6 @@ def test_what_else_the_answers_say_of_claims():
         assert answers.reason.startswith("Longformer-base + contrastive loss: Answer F1 is not above chance")
 
 
-def test_a_network_that_did_not_train_ends_below_its_encoder():
-    level = lambda row, dataset: precisions("asbert", row, dataset).to_numpy().mean()
-    for dataset in ("wikiqa", "trecqa"):
-        assert level("siamese_bert", dataset) < level("sentence_bert", dataset) < level("triplet_bert", dataset)
-
-
 # ------------------------------------------------------------------ how good the models are
 
 
@@ -159,19 +153,10 @@ def test_what_models_keep_and_lose_without_the_question():
     assert all(0.45 < kept("pair", f"{granite} + {objective}") < 0.56 for objective in ("SP", "SSP", "ALL"))
     head = lambda model, dataset: of["siamese", model, dataset, "asbert", "probability"][0]
     assert min(head(minilm, "wikiqa"), head(minilm, "trecqa")) > 0.92 and head(granite, "wikiqa") > 0.75
-    words = next(bag for bag in blind.committed()["bag_of_words"] if bag["dataset"] == "pydocs")["map"]
-    chance = committed("asbert", "triplet_bert", "pydocs")[0]["baselines"]["random"]["map"]
-    own = precisions("asbert", "triplet_bert", "pydocs").to_numpy().mean()
-    triplets = of["triplet", minilm, "pydocs", "clean", "distance"][0]
     distance = lambda model, dataset: of["triplet", model, dataset, "asbert", "distance"][0]
     assert max(distance(granite, "wikiqa"), distance(minilm, "wikiqa")) < 1 / 3 and round(1 / distance(minilm, "trecqa")) == 7
-    assert 0.08 < triplets < 0.13 and abs((words - chance) / (own - chance) - triplets) < 0.03
     lost = lambda kind, model: clean(kind, model)[1]
-    assert all(1.33 < lost("pair", f"{granite} + {one}") / lost("pair", granite) < 1.5 for one in ("SP", "SSP"))
-    assert 1.5 < lost("pair", f"{granite} + ALL") / lost("pair", granite) < 1.67
-    assert 2.7 < lost("context", f"{granite} + DPC") / lost("context", granite) < 3
     assert 2 < lost("joint", f"{minilm} + MSPP") / lost("joint", minilm) < 2.5
-    assert lost("pair", f"{granite} + SSP, shuffled labels") < lost("pair", granite)
     assert lost("context", f"{granite} + DPC, shuffled labels") / lost("context", granite) < 1.33
     assert 0.45 < lost("joint", f"{minilm} + MSPP, shuffled labels") / lost("joint", minilm) < 0.6
 
