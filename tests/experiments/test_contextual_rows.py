@@ -8,30 +8,25 @@ from . import made_up
 
 PAPER = "contextual_as2"
 DATA = papers.read(PAPER)
-TABLE_3 = {  # batch size, peak learning rate, warm-up steps, epochs
-    "roberta": {"asnq": (2048, 1e-5, 10_000, 6), "wikiqa": (32, 5e-6, 1_000, 30), "newsas2": (256, 5e-6, 5_000, 8)},
-    "electra": {"asnq": (1024, 1e-5, 10_000, 6), "wikiqa": (128, 2e-5, 1_000, 30), "newsas2": (128, 1e-5, 5_000, 8)},
+BATCH_SIZES = {
+    "asnq": {"roberta": 2048, "electra": 1024},
+    "wikiqa": {"roberta": 32, "electra": 128},
+    "newsas2": {"roberta": 256, "electra": 128},
 }
 
 
 @pytest.mark.parametrize("row", DATA["budgets"]["paper"]["rows"])
-def test_every_row_has_the_printed_settings_of_its_data_sets(row):
-    backbone, other = ("electra", "roberta") if row.startswith("electra") else ("roberta", "electra")
-    for dataset, printed in TABLE_3[backbone].items():
+def test_every_row_is_made_as_its_name_says_and_a_run_with_another_setting_is_not_the_papers(row):
+    """The printed settings themselves are in test_printed_settings.py."""
+    other = "roberta" if row.startswith("electra") else "electra"
+    for dataset, sizes in BATCH_SIZES.items():
         *before, last = made_up.chain(PAPER, row, dataset)
         settings = last["settings"]
-        assert tuple(settings[name] for name in ("batch_size", "peak_lr", "warmup_steps", "epochs")) == printed
-        assert (settings["max_tokens"], settings["weight_decay"], settings["patience"]) == (256, 0.0, 5)
         assert settings["architecture"] == ("pair" if row.endswith("_base") else "context")
-        assert len(before) == (0 if "base" in row else 1)
-        for one in before:
-            wanted = {"steps": 400_000, "batch_size": 4096, "peak_lr": 1e-4, "warmup_steps": 10_000, "max_tokens": 128}
-            wanted |= {"splitter": "nltk", "min_sentence_chars": 20}
-            wanted["heads"] = "per_objective" if row.endswith("separate_heads") else "shared"
-            assert {name: one["settings"][name] for name in wanted} == wanted
+        heads = "per_objective" if row.endswith("separate_heads") else "shared"
+        assert [one["settings"]["heads"] for one in before] == ([] if "base" in row else [heads])
         assert plan.at_paper_settings(DATA, row, dataset, [*before, last])
-        its = TABLE_3[other][dataset][0]
-        for name, value in (("weight_decay", 0.01), ("batch_size", its), ("architecture", "joint"), ("epochs", 40)):
+        for name, value in (("weight_decay", 0.01), ("batch_size", sizes[other]), ("architecture", "joint"), ("epochs", 40)):
             changed = {**last, "settings": settings | {name: value}}
             assert not plan.at_paper_settings(DATA, row, dataset, [*before, changed])
 

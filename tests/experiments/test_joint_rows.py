@@ -20,12 +20,6 @@ from . import made_up
 
 PAPER = "joint_inference"
 DATA = papers.read(PAPER)
-PRINTED = {  # batch size, peak learning rate, warm-up steps, epochs
-    "asnq": (512, 1e-5, 5_000, 6),
-    "wikiqa": (32, 2e-6, 1_000, 40),
-    "trecqa": (32, 2e-6, 1_000, 40),
-    "fever": (64, 1e-5, 1_000),  # epochs are not printed
-}
 RUNNABLE = DATA["budgets"]["paper"]["rows"]
 VERIFYING = [name for name in RUNNABLE if "fever_dev" in DATA["rows"][name]["published"]]
 OTHER_PEAKS = [name for name in RUNNABLE if name.endswith(("1e_5", "5e_6"))]  # section 4.3: rows of our own
@@ -76,20 +70,12 @@ def test_claims_have_the_printed_sign():
 
 
 @pytest.mark.parametrize("row", [row for row in RUNNABLE if row not in OTHER_PEAKS])
-def test_every_row_has_the_printed_settings(row):
+def test_every_run_of_a_row_reads_slots_or_not_and_counts(row):
+    """The printed settings themselves are in test_printed_settings.py."""
     for dataset, column in [("fever", "fever_dev")] if row in VERIFYING else [(name, name) for name in ("asnq", "wikiqa", "trecqa")]:
         records = chain(row, dataset)
-        trained = [one for one in records if one["notebook"] in ("finetune", "verify_claims")]
-        for one in trained:
-            names = ("batch_size", "peak_lr", "warmup_steps", "epochs")[: len(PRINTED[dataset])]
-            assert tuple(one["settings"][name] for name in names) == PRINTED[dataset]
-            assert (one["settings"]["max_tokens"], one["settings"]["weight_decay"]) == (384, 0.01)
-        before = [one["settings"] for one in records if one["notebook"] == "pretrain"]
-        assert len(before) == ("mspp" in row)
-        for settings in before:
-            wanted = {"objective": "mspp", "steps": 100_000, "batch_size": 4096, "peak_lr": 5e-5, "warmup_steps": 10_000, "max_tokens": 384}
-            wanted |= {"positives": 1, "hard_negatives": 2, "negatives": 4, "max_sentences": 1, "weight_decay": 0.01}
-            assert {name: settings[name] for name in wanted} == wanted
+        before = [one["settings"]["objective"] for one in records if one["notebook"] == "pretrain"]
+        assert before == ["mspp"] * ("mspp" in row)
         for one in records:  # section 3.2: the first token of each slot, [CLS] or [SEP]
             reads_slots = one["settings"].get("head") in ("ie_k", "ae_k", "ie_1", "ae_1")
             slots = ("first", "separator") if reads_slots else (None, None)

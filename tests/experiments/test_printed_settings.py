@@ -47,6 +47,7 @@ PRINTED = [  # paper, notebook, the runs by their settings (and backbone), the p
     ("asbert", "embed", {"architecture": ["triplet"]}, {"margin": 5.0, "selection": "all"}),
     # joint_inference: sections 3.4 and 4.2, appendix B.1
     ("joint_inference", "pretrain", {}, PAIRS | {"steps": 100_000, "peak_lr": 5e-5, "positives": 1, "objective_weight": 1.0}),
+    ("joint_inference", "pretrain", {}, {"max_tokens": 384, "max_sentences": 1}),
     ("joint_inference", "finetune", {}, {"max_tokens": 384, "weight_decay": 0.01, "protocol": "clean"}),
     ("joint_inference", "finetune", {"architecture": ["joint"]}, {"k": 5}),
     ("joint_inference", "finetune", {"dataset": ["asnq"]}, {"batch_size": 512, "peak_lr": 1e-5, "warmup_steps": 5000, "epochs": 6}),
@@ -54,6 +55,7 @@ PRINTED = [  # paper, notebook, the runs by their settings (and backbone), the p
     ("joint_inference", "finetune", {"dataset": ["wikiqa", "trecqa"]}, {"peak_lr": 2e-6, "warmup_steps": 1000}),
     ("joint_inference", "rerank", {}, {"k": 5}),
     ("joint_inference", "verify_claims", {}, {"k": 5, "max_tokens": 384, "batch_size": 64, "peak_lr": 1e-5, "warmup_steps": 1000}),
+    ("joint_inference", "verify_claims", {}, {"weight_decay": 0.01}),
     # evidence_contrast: section 4.1, appendices B and C; the exponents of its learning rates are lost
     ("evidence_contrast", "find_evidence", {}, {"weight_decay": 0.0, "question_limit": None}),
     ("evidence_contrast", "find_evidence", {"dataset": ["hotpotqa"]}, {"epochs": 5, "batch_size": 32, "warmup_steps": 100}),
