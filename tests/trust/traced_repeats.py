@@ -5,10 +5,8 @@ import statistics
 from itertools import pairwise
 from pathlib import Path
 
-from scipy import stats
-
-from .traced import BY_QUESTION, NAMES, NONE, PAPERS, Paper, bootstrap, p_value, points, untrained, values
-from .traced_verdicts import over_both, training
+from .traced import NAMES, NONE, PAPERS, Paper, bootstrap, p_value, points, untrained, values
+from .traced_verdicts import by_seed, over_both, training
 
 OWN = ("evidence_f1", "answer_f1")
 NO_EFFECT = {"workers", "micro_tokens", "precision", "model", "rung", "budget"}  # `model` may be the name of a run
@@ -70,62 +68,19 @@ def alike(one: dict, other: dict) -> bool:
 
 def tested(paper: Paper, later: list[dict], before: list[dict], metric: str) -> tuple:
     """(difference, low, high, p) over questions and seeds, and of the bootstrap over questions alone."""
-    tables, most = [table(side, metric) for side in (later, before)], float("inf")
-    names = sorted(tables[0], key=[line[0] for line in later[0]["per_question"]].index)
-    apart = [statistics.fmean(tables[0][name]) - statistics.fmean(tables[1][name]) for name in names]
-    parts = [(statistics.variance(apart) / len(names), len(names) - 1)]
-    if len(later) > 1:
-        for each in tables:
-            between, rest, freedom = mean_squares([each])
-            if between > rest:
-                parts += [(between / len(later), freedom), (-rest / len(later), freedom * (len(names) - 1))]
-    else:
-        first = later[0]
-        budget = first.get("budget") or first["rung"]
-        trained = {}
-        for one in paper.records:
-            if (one["dataset"], one["budget"]) == (first["dataset"], budget) and not untrained([one]):
-                trained.setdefault(one["row"], []).append(one)
-        own = training(trained[first["row"]])
-        known = [table(side, metric) for side in trained.values() if len(side) > 1 and training(side) == own]
-        known = [each for each in known if each.keys() == tables[0].keys()]
-        if not known:
-            return None, bootstrap(tuple(apart))
-        between, rest, freedom = mean_squares(known)
-        variance, most = between - rest, freedom
-        spread = between**2 / freedom + rest**2 / (freedom * (len(names) - 1))
-        if variance > 0:
-            parts.append((2 * variance, variance**2 / spread))
-    error, middle = sum(part for part, _ in parts) ** 0.5, statistics.fmean(apart)
-    if error == 0:
-        return (middle, middle, middle, float(middle == 0)), bootstrap(tuple(apart))
-    chance = stats.t(min(most, max(1.0, error**4 / sum(part**2 / freedom for part, freedom in parts))))
-    reach = chance.ppf(0.975) * error
-    return (middle, middle - reach, middle + reach, 2 * chance.sf(abs(middle) / error)), bootstrap(tuple(apart))
+    ours, other = (by_seed(side, metric) for side in (later, before))
+    apart = tuple(statistics.fmean(ours[name]) - statistics.fmean(other[name]) for name in ours)
+    return over_both(later, before, metric, lenders(paper, later[0]) if len(later) == 1 else []), bootstrap(apart)
 
 
-def table(records: list[dict], metric: str) -> dict[str, list[float]]:
-    """Question -> its value of each seed, without the questions that lack one."""
-    place = BY_QUESTION.get(records[0]["notebook"], ("p@1", "map", "mrr")).index(metric) + 1
-    each = {}
-    for record in records:
-        for line in record["per_question"]:
-            each.setdefault(line[0], []).append(line[place])
-    return {name: own for name, own in each.items() if None not in own}
-
-
-def mean_squares(tables: list[dict]) -> tuple[float, float, int]:
-    """Variance of the seeds' means, the residual mean square a question, and the seeds' degrees of freedom, of all tables together."""
-    between = rest = freedom = 0
-    for each in tables:
-        columns = list(zip(*each.values()))
-        means, grand = [statistics.fmean(column) for column in columns], statistics.fmean(map(statistics.fmean, columns))
-        freedom += len(columns) - 1
-        between += sum((mean - grand) ** 2 for mean in means)
-        rest += sum((value - statistics.fmean(line) - mean + grand) ** 2 for line in each.values() for value, mean in zip(line, means)) / (
-            len(each) - 1
-        )
-    return between / freedom, rest / freedom / len(tables[0]), freedom
+def lenders(paper: Paper, record: dict) -> list[list[dict]]:
+    """The committed records of the rows with several seeds that were trained like the row of one seed, on its data set and budget."""
+    place, trained = (record["dataset"], record.get("budget") or record["rung"]), {}
+    for one in paper.records:
+        if (one["dataset"], one["budget"]) == place and not untrained([one]):
+            trained.setdefault(one["row"], []).append(one)
+    own = training(trained[record["row"]])
+    return [side for side in trained.values() if len(side) > 1 and training(side) == own]
 
 
 def in_corpus(root: Path, name: str):
