@@ -5,6 +5,7 @@ from statistics import mean, variance
 
 from scipy import stats
 
+from .recompute_claims import holm
 from .traced import BUDGETS, NAMES, NONE, OWN_TASK, UNTESTABLE, Paper, values
 
 
@@ -17,11 +18,7 @@ def figure_claims(root: Path, name: str):
         for metric in (claim["metric"] if isinstance(claim["metric"], list) else [claim["metric"]])
     ]
     tests = [_test(paper, claim, metric) for claim, metric in every]
-    order = sorted(range(len(every)), key=lambda place: tests[place][2] if tests[place] and tests[place][2] is not None else 1.0)
-    adjusted, least = {}, 0.0
-    for rank, place in enumerate(order):
-        p = tests[place][2] if tests[place] and tests[place][2] is not None else 1.0
-        least = adjusted[place] = max(least, min(1.0, (len(every) - rank) * p))
+    adjusted = holm([test[2] if test and test[2] is not None else 1.0 for test in tests])
     for place, (claim, metric) in enumerate(every):
         first = claim["metric"] if isinstance(claim["metric"], str) else claim["metric"][0]
         head = [f"{claim['claim']} {claim['where']}"] if metric == first else []

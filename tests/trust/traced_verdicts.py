@@ -6,6 +6,7 @@ from typing import NamedTuple
 from scipy import optimize, stats
 
 from . import traced_reasons
+from .recompute_claims import holm
 from .traced import BUDGETS, BY_QUESTION, EVERY, UNTESTABLE, Paper, side, untrained
 
 WORDS = ("supported", "suggestive", "inconclusive", "no effect beyond 1 point", "reversed", UNTESTABLE, "not run")
@@ -186,9 +187,7 @@ def judged(paper: Paper) -> list[Judged]:
     for family, stated in dict.fromkeys((family, one.claim.get("stated")) for family, one in asked):
         of = [one for name, one in asked if (name, one.claim.get("stated")) == (family, stated)]
         p_values = [one.primary.p_value if one.primary and not one.reason else 1.0 for one in of]
-        for one, p_value in zip(of, p_values):
-            ranked = sorted(p_values)
-            adjusted = max(min(1.0, (len(of) - place) * other) for place, other in enumerate(ranked) if other <= p_value)
+        for one, adjusted in zip(of, holm(p_values)):
             tested = bool(one.primary) and not one.reason
             word = UNTESTABLE if one.reason else verdict(one.claim["sign"], one.primary, adjusted)
             every.append(Judged(one, family, adjusted if tested else None, word))
