@@ -16,6 +16,7 @@ from aslab.records import COMMITTED
 from asutil.metrics.significance import Comparison
 
 from ..made_up import FOLDER, PAPER, ahead_and_behind, commit, record, recorded, values
+from ..trust.recompute_claims import holm
 
 ROOT = Path(__file__).resolve().parents[2]
 TABLE = ROOT / "results" / "claims.csv"
@@ -71,11 +72,6 @@ def test_a_claim_without_a_test_is_not_run_or_has_a_reason():
     assert Judged(Outcome(claim, "two stand-ins"), "small", None).word == "not testable here"
 
 
-def test_every_word_is_a_verdict_of_the_list():
-    words = "supported, suggestive, inconclusive, no effect beyond 1 point, reversed, not testable here, not run"
-    assert ", ".join(claims.VERDICTS) == words
-
-
 def test_dev_and_test_together_decide_where_both_count():
     test, pooled = Comparison(0.3, 0.01, (-0.01, 0.03)), Comparison(0.01, 0.02, (0.01, 0.03))
     alone = Judged(Outcome({"sign": "+"}, "", test=test), "small", 0.3)
@@ -115,15 +111,6 @@ def test_one_seed_borrows_its_variance_from_rows_with_the_same_questions(tmp_pat
 
 
 # ------------------------------------------------------------------ families
-
-
-def holm(p_values: list[float]) -> list[float]:
-    """p' of a test: the largest of (m - j + 1) p_(j) over all tests with a p as small or smaller, at most 1."""
-    ranked, adjusted = sorted(p_values), []
-    for p_value in p_values:
-        scaled = [min(1.0, (len(ranked) - place) * other) for place, other in enumerate(ranked) if other <= p_value]
-        adjusted.append(max(scaled))
-    return adjusted
 
 
 def test_what_is_not_tested_counts_as_p_1(results):

@@ -266,13 +266,9 @@ def test_each_objective_and_configuration_has_its_claims_with_the_printed_sign()
     wanted += [(f"{m}_{o}", f"{m}_base_context", "newsas2") for m in ("roberta", "electra") for o in ("sdc", "dpc", "dslc", "all")]
     mspp = [f"joint_mspp_{pre}_ft_{head}" for pre in ("ie_k", "ae_k") for head in ("ie_1", "ae_1")]
     wanted += [(row, "joint_roberta_base_ie_1", f"fever_{split}") for row in mspp for split in ("dev", "test")]
-    rows = {name: row for paper in ("sentence_objectives", "joint_inference") for name, row in papers.read(paper)["rows"].items()}
-    mean = lambda cell: cell[0] if isinstance(cell, list) else cell
+    rows = papers.read("sentence_objectives")["rows"]
     for a, b, dataset in wanted:
         claim = compared[a, b, dataset]
         assert claim["sign"] == ("-" if claim["id"] == "dpc_newsas2" else "+")
         for metric in claim["metric"] if b in ("roberta_base", "electra_base") else []:
             assert rows[a]["published"][dataset][metric][0] > rows[b]["published"][dataset][metric][0]
-        if dataset.startswith("fever"):
-            ours, theirs = (mean(rows[name]["published"][dataset]["label_accuracy"]) for name in (a, b))
-            assert ours > theirs
