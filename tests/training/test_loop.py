@@ -25,6 +25,7 @@ from asutil.training import loop, trainer
 from asutil.training.options import Options
 
 from ..conftest import Stopping
+from ..conftest import bytes_of as weights
 
 pytestmark = pytest.mark.slow
 
@@ -66,10 +67,6 @@ def run(folder, model=None, batches=None, **options):
     model = new_model() if model is None else model
     result = training.train(model, Batches() if batches is None else batches, folder, **USUAL | options)
     return model, result
-
-
-def weights(model):
-    return b"".join(p.detach().numpy().tobytes() for p in model.parameters())
 
 
 def rows(folder):
@@ -504,15 +501,9 @@ def test_a_checkpoint_is_written_in_time_whatever_the_steps(whole, tmp_path, mon
 
 @pytest.mark.parametrize("stop", [1, 7, 17])
 def test_a_run_of_one_epoch_goes_on_where_the_clock_saved_it(whole, tmp_path, stop):
-    class Dying(Batches):
-        def __getitem__(self, step):
-            if step == stop:
-                raise KeyboardInterrupt
-            return super().__getitem__(step)
-
     options = {"save_every": 10**6, "save_seconds": 0}
     with pytest.raises(KeyboardInterrupt):
-        run(tmp_path, batches=Dying(), **options)
+        run(tmp_path, batches=Stopping(Batches(), stop), **options)
     assert saved.newest_checkpoint(tmp_path / "checkpoints").name == f"checkpoint-{stop}"
     model, result = run(tmp_path, **options)
     assert weights(model) == whole[1] and without_time(result["log"]) == without_time(whole[2]["log"])
