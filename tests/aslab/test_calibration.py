@@ -32,10 +32,10 @@ def test_too_large_logits_are_mended_and_the_table_has_the_mean_over_seeds(tmp_p
     assert [one["fitted"]["temperature"] for one in made["runs"]] == pytest.approx([4, 4], rel=0.3)
     scores = pd.read_parquet(tmp_path / made["runs"][0]["name"] / "scores.parquet")
     assert tests[0]["error_before"] == figures.expected_error(scores.label, special.expit(scores.score.astype(float)))
-    place = tmp_path / "results" / "calibration.json"
-    place.parent.mkdir()
-    disk.write_json(place, made)
     monkeypatch.setattr(rundir, "root", lambda: tmp_path)
+    assert believed.calibration_table() == "", "no record, no table"
+    (tmp_path / "results").mkdir()
+    disk.write_json(tmp_path / "results" / "calibration.json", made)
     (line,) = cells(believed.calibration_table())[1:]
     assert line[:2] == ["WikiQA, clean: pair, model", "2"]
     mean = 100 * np.mean([one["error"] for one in tests])
@@ -45,11 +45,6 @@ def test_too_large_logits_are_mended_and_the_table_has_the_mean_over_seeds(tmp_p
 def test_a_run_without_logits_is_refused(tmp_path):
     with pytest.raises(ValueError, match="expected a run of finetune, got one of embed"):
         calibration.record([run(tmp_path, 1, "embed")])
-
-
-def test_no_record_no_table(tmp_path, monkeypatch):
-    monkeypatch.setattr(rundir, "root", lambda: tmp_path)
-    assert believed.calibration_table() == ""
 
 
 def test_the_words_about_our_own_runs():

@@ -35,9 +35,10 @@ def test_the_table_has_means_over_seeds_and_differences(tmp_path, monkeypatch):
     best = [made(tmp_path, "bm25", "b"), run(tmp_path, 4, 4, "b"), run(tmp_path, 5, 3, "b")]  # 1, 7/8
     content = mined.record(plain, [random, best])
     assert [row[1] for row in content["sets"][0]["per_question"]] == [1.0, 0.75, 0.5, 0.5]
+    monkeypatch.setattr(rundir, "root", lambda: tmp_path)
+    assert page.mined_table() == "", "no record, no table"
     (tmp_path / "results").mkdir()
     disk.write_json(tmp_path / "results" / "mined.json", content)
-    monkeypatch.setattr(rundir, "root", lambda: tmp_path)
     none, drawn, chosen = cells(page.mined_table())[1:]
     assert none[:4] == ["none", "–", "2", "68.8 ± 8.8"] and none[4] == "–" and none[5].startswith("-6.2 [")
     assert drawn[:4] == ["random ones", "1,200", "1", "75.0"] and drawn[4].startswith("+6.2 [") and drawn[5] == "–"
@@ -58,11 +59,6 @@ def test_seeds_of_one_set_need_the_same_test_questions(tmp_path):
     runs_of_a_set = [run(tmp_path, 1, 1), run(tmp_path, 2, 1, ids="abc")]
     with pytest.raises(ValueError, match="finetune-made-000000000002 was tested on other questions than finetune-made-000000000001"):
         mined.record(runs_of_a_set, [])
-
-
-def test_no_record_no_table(tmp_path, monkeypatch):
-    monkeypatch.setattr(rundir, "root", lambda: tmp_path)
-    assert page.mined_table() == ""
 
 
 def test_the_words_about_our_own_runs():

@@ -4,7 +4,6 @@ import re
 from collections import Counter
 
 import numpy as np
-import pandas as pd
 import pytest
 from pages import blind, leaderboard
 
@@ -18,13 +17,10 @@ from ..made_up import FOLDER, PAPER, cells, commit, record, recorded
 
 def board(folder, draws=500):
     """Of made-up records of one paper, which another paper has too under another row."""
-    runs = {
-        paper: pd.DataFrame(columns=["row", "dataset", "budget", "seed", "source", "name", "folder", "record", "earlier"])
-        for paper in papers.PAPERS
-    }
-    runs[PAPER] = recorded(folder)
-    again = runs[PAPER][runs[PAPER].row == "roberta_base"].assign(row="pairwise_roberta_base")
-    return leaderboard.leaderboard("wikiqa", runs | {"joint_inference": again}, FOLDER, draws)
+    found = recorded(folder)
+    again = found[found.row == "roberta_base"].assign(row="pairwise_roberta_base")
+    runs = dict.fromkeys(papers.PAPERS, found.iloc[:0]) | {PAPER: found, "joint_inference": again}
+    return leaderboard.leaderboard("wikiqa", runs, FOLDER, draws)
 
 
 @pytest.fixture

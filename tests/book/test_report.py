@@ -448,8 +448,7 @@ def test_local_runs_are_marked_and_are_sources(machine):
 def test_markup_in_the_rows_of_a_paper_is_inert(tmp_path):
     text = (FOLDER / "asbert.yml").read_text().replace("name: GloVe", "name: '<b>GloVe</b>'").replace("title: '", "title: '<i>")
     (tmp_path / "asbert.yml").write_text(text)
-    empty = pd.DataFrame(columns=["row", "dataset", "budget", "seed", "source", "name", "folder", "record", "earlier"])
-    html = results_table("asbert", "table_3", empty, folder=tmp_path)
+    html = results_table("asbert", "table_3", recorded(tmp_path), folder=tmp_path)
     assert "<b>" not in html
     assert "&lt;b&gt;GloVe" in html
 
