@@ -207,37 +207,14 @@ def test_the_table_of_backends_has_what_each_gains_and_loses(tmp_path, monkeypat
     from ..made_up import cells
 
     rate = lambda median: {"median": median, "least": 0, "most": 0}
-    sides = {
-        "torch": {"pairs_a_second": rate(100.4), "map": 0.75, "megabytes": 121.2},
-        "onnx": {
-            "pairs_a_second": rate(200.0),
-            "times_torch": rate(1.99),
-            "map": 0.75,
-            "map_difference": 0.0,
-            "interval": "0.0000 to 0.0000",
-            "megabytes": 121.3,
-        },
-        "onnx_int8": {
-            "pairs_a_second": rate(1300.0),
-            "times_torch": rate(13.0),
-            "map": 0.714,
-            "map_difference": -0.036,
-            "interval": "-0.0632 to -0.0087",
-            "megabytes": 30.7,
-        },
-    }
-    machine = {"gpu": None, "cores": 2, "processor": "P", "system": "S", "python": "3", "versions": {}}
-    result = {
-        "name": "backends",
-        "model": "a<b",
-        "questions": 237,
-        "dataset": "wikiqa",
-        "pairs": 2341,
-        "rounds": 5,
-        "threads": 2,
-        "machine": machine,
-    } | sides
-    html = as2_benchmarks.backends(result)
+    side = lambda pairs, reached, size, **more: {"pairs_a_second": rate(pairs), "map": reached, "megabytes": size, **more}
+    exact = {"times_torch": rate(1.99), "map_difference": 0.0, "interval": "0.0000 to 0.0000"}
+    rounded = {"times_torch": rate(13.0), "map_difference": -0.036, "interval": "-0.0632 to -0.0087"}
+    sides = {"torch": side(100.4, 0.75, 121.2), "onnx": side(200.0, 0.75, 121.3, **exact)}
+    sides["onnx_int8"] = side(1300.0, 0.714, 30.7, **rounded)
+    about = {"name": "backends", "model": "a<b", "questions": 237, "dataset": "wikiqa", "pairs": 2341, "rounds": 5, "threads": 2}
+    about["machine"] = {"gpu": None, "cores": 2, "processor": "P", "system": "S", "python": "3", "versions": {}}
+    html = as2_benchmarks.backends(about | sides)
     table = cells(re.search("<table.*?</table>", html, re.DOTALL)[0])
     assert table[1] == ["torch, float32", "100", "1", "75.0", "–", "121"]
     assert table[2][1:5] == ["200", "2.0", "75.0", "+0.0 [+0.0, +0.0]"]

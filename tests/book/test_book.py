@@ -121,14 +121,13 @@ def write_result(root: Path, row: str, accuracy: float, **more) -> None:
 
 
 def test_builds_offline_without_runs(fresh, book):
-    pages = fresh
     pages_of_papers = [f"papers/{slug}.html" for slug in papers.PAPERS]
     notebooks = [f"notebooks/{path.stem}.html" for path in (ROOT / "notebooks").glob("*.ipynb")]
     cards = [f"data_cards/{path.stem}.html" for path in (ROOT / "data_cards").glob("*.md") if path.stem != "TEMPLATE"]
-    assert {"index.html", "task.html", *pages_of_papers, *notebooks, *cards} <= set(pages)
+    assert {"index.html", "task.html", *pages_of_papers, *notebooks, *cards} <= set(fresh)
     figures = book.root / "book" / "_build" / "html" / "figures"
     assert [path.read_text("utf-8")[:9] for path in sorted(figures.glob("*.csv"))] == ["row,name,"] * len(papers.PAPERS)
-    assert "not run" in pages["index.html"]
+    assert "not run" in fresh["index.html"]
 
 
 class Requests(HTMLParser):
@@ -177,18 +176,17 @@ def test_math_is_mathml_with_no_tex_left(fresh):
 
 
 def test_cards_and_code_are_shown_from_their_sources(fresh):
-    pages = fresh
     for path in (ROOT / "data_cards").glob("*.md"):
         card = yaml.safe_load(path.read_text("utf-8").split("---")[1])
         for split in [split for splits in (card["counts"] or {}).values() for split in splits.values() if path.stem != "TEMPLATE"]:
-            assert f"{split['questions']:,} / {split['candidates']:,}" in pages["datasets.html"]
-    page = re.sub(r"<[^>]*>", "", pages["papers/sentence_objectives/method.html"])
+            assert f"{split['questions']:,} / {split['candidates']:,}" in fresh["datasets.html"]
+    page = re.sub(r"<[^>]*>", "", fresh["papers/sentence_objectives/method.html"])
     line = next(
         n for n, text in enumerate((ROOT / "asutil" / "losses.py").read_text("utf-8").split("\n"), 1) if text.startswith("def mlm(")
     )
     assert f"asutil/losses.py, line {line}" in page
-    assert 'id="asutil.losses.mlm"' in pages["api/losses.html"]
-    assert 'href="../../api/losses.html#asutil.losses.mlm"' in pages["papers/sentence_objectives/method.html"]
+    assert 'id="asutil.losses.mlm"' in fresh["api/losses.html"]
+    assert 'href="../../api/losses.html#asutil.losses.mlm"' in fresh["papers/sentence_objectives/method.html"]
 
 
 # ------------------------------------------------------------------ results and runs
@@ -439,12 +437,11 @@ def test_pages_show_marks_examples_and_moved_ranks(with_result, fresh):
 
 def test_examples_and_moves_from_committed_results(with_result):
     """Two rows with results: the figure is on the page, and no list of questions without text."""
-    pages = with_result
-    page = pages["examples.html"]
+    page = with_result["examples.html"]
     assert "The texts of its questions are not available here." in page and "Q1-0" not in page
     assert "of 1 questions the first right candidate ranks higher" in page
     assert "1 rescued, 0 lost" in page
-    assert not [name for name, html in pages.items() if "<script>alert" in html or "<img src=x" in html]
+    assert not [name for name, html in with_result.items() if "<script>alert" in html or "<img src=x" in html]
 
 
 def test_the_site_is_named_where_it_is_known_and_nowhere_else(tmp_path, monkeypatch):
@@ -523,13 +520,11 @@ def test_lessons_have_exercises_with_folded_solutions(fresh):
 
 
 def test_pages_say_what_they_are_about(fresh):
-    pages = fresh
     for name in ("index.html", "task.html", "papers/asbert.html"):
-        about = re.search(r'<meta name="description" content="([^"]{60,})"', pages[name])
-        assert about and f'<meta property="og:description" content="{about[1]}"' in pages[name]
-        assert "og:image" not in pages[name] and 'rel="canonical"' not in pages[name]  # no address is known
+        about = re.search(r'<meta name="description" content="([^"]{60,})"', fresh[name])
+        assert about and f'<meta property="og:description" content="{about[1]}"' in fresh[name]
+        assert "og:image" not in fresh[name] and 'rel="canonical"' not in fresh[name]  # no address is known
 
 
 def test_no_page_loads_the_script_of_icons(fresh):
-    pages = fresh
-    assert not [name for name, text in pages.items() if "fontawesome.js" in text]
+    assert not [name for name, text in fresh.items() if "fontawesome.js" in text]
