@@ -149,7 +149,6 @@ def test_damaged_scores_are_refused_by_name(tmp_path):
 
 
 def test_graded_relevances_are_right_from_a_level_on_as_in_trec_eval(tmp_path):
-    pytrec_eval = pytest.importorskip("pytrec_eval")
     draw = np.random.default_rng(3)
     qrels = {f"q{q}": {f"d{d}": int(draw.integers(0, 4)) for d in range(9)} for q in range(20)}
     run = {question: {candidate: float(draw.normal()) for candidate in own} for question, own in qrels.items()}

@@ -9,10 +9,7 @@ from asutil.data.long_questions import load_evidence, question_types
 from asutil.pydocs import documents as docstrings
 from asutil.pydocs import evidence as pydocs_evidence
 
-
-def pointed(question):
-    """The sentences that are evidence; an index error where a pair points nowhere."""
-    return [question.passages[i].sentences[j] for i, j in sorted(question.answers[0].evidence)]
+from .test_claims import WORDS
 
 
 @pytest.fixture(scope="module")
@@ -33,26 +30,16 @@ def test_pydocs_has_every_type_on_every_side(pydocs):
     assert question_types("pydocs_evidence", pydocs) == ("span", "yes", "no")
 
 
-SAID = {
-    "a boolean": "bool",
-    "an integer": "int",
-    "a float": "float",
-    "a string": "str",
-    "a dictionary": "dict",
-    "a callable": "callable|function",
-}
-SAID |= {"an array": "ndarray|numpy.ndarray|array", "a list": "list", "a tuple": "tuple"}
-
-
 def documented(head):
     """The type that a head says in plain words, read apart from the package."""
     said = re.split(r",? of shape|,? \(?(?:shape|optional|defaults?)\b", head.partition(" : ")[2])[0].strip(" ,.;")
-    return next((named for named, ways in SAID.items() if re.fullmatch(f"({ways})(ean|eger|ing|ionary)?", said)), said)
+    return next((named for named, ways in WORDS.items() if re.fullmatch(ways, said)), said)
 
 
 def test_pydocs_answers_follow_from_their_evidence(pydocs):
     for question in [question for made in pydocs.values() for question in made]:
-        (answer,), heads = question.answers, pointed(question)
+        (answer,) = question.answers
+        heads = [question.passages[i].sentences[j] for i, j in sorted(answer.evidence)]
         wording = question.id.partition(":")[0]
         names = re.findall(r"(\w+) (?:of|in) ([\w.]+)", question.text.removeprefix("What is the default of "))
         titles = {question.passages[i].title for i, _ in answer.evidence}
@@ -65,7 +52,7 @@ def test_pydocs_answers_follow_from_their_evidence(pydocs):
         elif wording == "optional":
             assert (answer.kind == "yes") == ("optional" in heads[0]), question
         elif wording == "is":
-            asked = next(named for named in SAID if question.text.endswith(f" {named}?"))
+            asked = next(named for named in WORDS if question.text.endswith(f" {named}?"))
             assert (answer.kind == "yes") == (documented(heads[0]) == asked), question
         else:
             assert (answer.kind == "yes") == (len({documented(head) for head in heads}) == 1), question
