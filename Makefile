@@ -41,7 +41,7 @@ book: $(BUILT)  ## the book, from committed records and the runs of this machine
 # Its time is that of the beginning: what changes while it is built is built by the next call.
 $(BUILT): $(READY) $(LIST) $(shell $(FIND))
 	@touch $(LIST).begun
-	$(BIN)/jupyter-book build book/
+	$(BIN)/jupyter-book build -W --keep-going book/
 	@mv $(LIST).begun $@
 
 # Newer where a source was added, removed or renamed, or where the book is built for another place or with other data at hand.

@@ -44,8 +44,8 @@ def record(folders: list[Path], own: str | None = None) -> dict:
         readouts = [name for name in tasks.nearest.RANK_BY if name in scores["own"]] or ["score"]
         figures = {name: {which: _figures(table, name) for which, table in scores.items()} for name in readouts}
         entries.append(about | {"readouts": figures})
-        data = {name: about[name] for name in ("dataset", "protocol")}
-        if (key := tuple(data.values())) not in bags:
+        data = {name: about[name] for name in ("dataset", "protocol")} | measured.given(about, measured.LIMITS)
+        if (key := tuple(data.items())) not in bags:
             bags[key] = data | _figures(bag_of_words(splits["train"], splits["test"]), "score")
         print(run["name"])
         for name, of in figures.items():
@@ -59,7 +59,7 @@ def committed() -> dict[str, list[dict]]:
     runs, bags = {}, {}
     for content in map(disk.read_json, measured.files("blind")):
         runs |= {run["name"]: run for run in content["runs"]}
-        bags |= {(bag["dataset"], bag["protocol"]): bag for bag in content["bag_of_words"]}
+        bags |= {(bag["dataset"], bag["protocol"], measured.words_of(bag)): bag for bag in content["bag_of_words"]}
     return {"runs": list(runs.values()), "bag_of_words": list(bags.values())}
 
 

@@ -15,7 +15,7 @@ from asutil.data.data_sets import ANSWERS
 from asutil.io import disk
 from asutil.metrics import significance
 
-from . import chains, commands, rundir
+from . import chains, commands, rundir, runs
 from .cards import licence_of
 from .records import PER_QUESTION
 
@@ -78,6 +78,7 @@ def card(record: dict, scores, place: str, backbone: str | None) -> ModelCard:
 
     Args: backbone: what the run, or the pre-training that it began with, started from.
     """
+    backbone = runs.shown({"model": backbone})["model"]
     settings, ranking = record["settings"], metrics.of(scores, empty="skip")
     hub_id = hub_id_of(settings["dataset"])
     results, lines = [], []
@@ -90,7 +91,7 @@ def card(record: dict, scores, place: str, backbone: str | None) -> ModelCard:
         results.append(EvalResult(metric_value=round(float(values.mean()), 4), **about))
     data = ModelCardData(
         model_name=place,
-        base_model=backbone if "/" in str(backbone) and not Path(backbone).exists() else None,
+        base_model=backbone if "/" in str(backbone) else None,
         datasets=[hub_id] if hub_id else None,
         license="other",
         eval_results=results,

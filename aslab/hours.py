@@ -50,10 +50,8 @@ def finished(slugs, runs_dir: str = "runs") -> list[Run]:
     for record, backbone, here in known:
         hardware = record.get("hardware", {})
         if "seconds" in record and not hardware.get("gpu"):
-            # `seconds` are those of the run's last process, `training_seconds` those of all that trained.
-            seconds = max(record["seconds"], record.get("figures", {}).get("training_seconds") or 0)
             settings, cores = record["settings"], hardware.get("cpu_cores")
-            made.append(Run(record["notebook"], settings, seconds, backbone, here, cores))
+            made.append(Run(record["notebook"], settings, records.seconds(record), backbone, here, cores))
     return made
 
 

@@ -134,6 +134,7 @@ def prepare(options: dict) -> None:
     options["parameters"] += tuple((name, repr(value)) for name, value in meant.items() if value is not given[name])
     given |= meant
     with refusing():
+        parameters.require_no_none(notebook, given)
         folder = runs.folder_for(notebook, given)
     choose_kernel(options)
     if not options["output_path"]:

@@ -10,6 +10,9 @@ from asutil.io import disk
 
 from . import commands, rundir, runs
 
+LIMITS = ("train_limit", "test_limit", "question_limit")
+FEW_HAVE = (*LIMITS, "loss")
+
 
 def files(name: str) -> list[Path]:
     """The committed records of this name, `<name>.json` and `<name>-<any>.json`: runs are measured where their weights are."""
@@ -28,7 +31,17 @@ def read(name: str) -> dict | None:
 def of_run(record: dict, *settings: str) -> dict:
     """What tells a finished run from others: its name, seed and weights, and some of its settings."""
     named = {name: record[name] for name in ("name", "seed", "weights_sha256")}
-    return named | {name: record["settings"][name] for name in settings}
+    return named | {name: record["settings"][name] for name in settings} | given(record.get("given", {}))
+
+
+def given(settings: dict, names=FEW_HAVE) -> dict:
+    """Those settings that are set: runs that differ in them are no seeds of one another."""
+    return {name: settings[name] for name in names if settings.get(name) is not None}
+
+
+def words_of(entry: dict) -> str:
+    """`given` as titles of tables have it: `, train_limit 50`; "" without any."""
+    return "".join(f", {name} {value}" for name, value in given(entry).items())
 
 
 def command(measure: Callable[..., dict], *parameters: click.Parameter, example: str) -> commands.Command:

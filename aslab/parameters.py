@@ -242,6 +242,14 @@ def effective(notebook: str, given: dict) -> dict:
     return values
 
 
+def require_no_none(notebook: str, given: dict) -> None:
+    """Refuse a given None where the budget sets a value: None leaves the parameter to it. Raises: ValueError."""
+    values = effective(notebook, {name: value for name, value in given.items() if name in parameters(notebook)})
+    for name, value in given.items():
+        if value is None and values.get(name) is not None:
+            raise ValueError(f"{name}: None leaves it to the budget, which sets {values[name]}: expected a value")
+
+
 def changed(notebook: str, given: dict) -> set[str]:
     """The given parameters, checked before, whose values are not what they would be if they were not given."""
     values = effective(notebook, given)

@@ -101,6 +101,7 @@ def main() -> None:
         notebook = path.stem
         kept = {name: text for name, text in options.parameters if parameters.stays_text(notebook, name, text)}
         given = {name: kept.get(name, private.value_of_word(text)) for name, text in options.parameters}
+        given = {name: parameters.as_meant(notebook, name, value) for name, value in given.items()}
         runs.check(notebook, given)
     elif options.parameters:
         parser.error("a run that was begun has its parameters already")

@@ -186,6 +186,11 @@ def figures(one, as_printed: bool = False) -> dict:
     return (as_printed and measured.get("top_k")) or measured.get(split(one), {})
 
 
+def seconds(record: dict) -> float:
+    """How long a run took, at least: `seconds` are those of its last process, `training_seconds` of all that trained."""
+    return max(record["seconds"], record.get("figures", {}).get("training_seconds") or 0)
+
+
 def values(lines: pd.DataFrame, metric: str, as_printed: bool = False) -> list[float]:
     """One value a seed, 0 to 1; `as_printed` as in `figures`."""
     reached = [figures(one, as_printed).get(metric) for one in lines.itertuples()]

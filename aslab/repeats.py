@@ -18,7 +18,7 @@ FOLDER = "repeats"
 
 
 def key(record: dict, without: tuple = ()) -> str:
-    """Settings and data of a record's runs, without what changes no result by design and without the names of runs.
+    """Settings, data and first weights of a record's runs, without what changes no result by design and without the names of runs.
 
     Two records with equal keys differ by machine, precision or version of the code alone.
 
@@ -31,7 +31,8 @@ def key(record: dict, without: tuple = ()) -> str:
         settings = completed(run["notebook"], run["settings"])
         left_out = {*without, *(name for name in (*STARTS, *STAGES) if settings.get(name) in names)}
         compared = {name: value for name, value in settings.items() if name not in left_out}
-        data = {name: run.get("inputs", {}).get(name) for name in ("dataset", "corpus", "exclude_titles")}
+        starts = [name for name in STARTS if settings.get(name) and settings[name] not in names]
+        data = {name: run.get("inputs", {}).get(name) for name in ("dataset", "corpus", "exclude_titles", *starts)}
         keys.append([settings_key(run["notebook"], compared), data])
     return json.dumps(keys, sort_keys=True)
 

@@ -21,7 +21,7 @@ from filelock import FileLock
 
 from asutil.corpus import sources
 from asutil.data import answers, claims, long_questions
-from asutil.data.data_sets import TEST_ONLY
+from asutil.data.data_sets import TEST_ONLY, TITLES
 from asutil.io import disk, hub, remote
 from asutil.io.spelling import nearest
 
@@ -49,6 +49,7 @@ min_paragraph_chars min_document_chars lengths type_loss loss teacher also_rank 
 FROM_SCRATCH = ("tiny", "tiny_electra", "tiny_longformer", "tiny_led", "mini")  # models that start from random weights
 STARTS = ("model", "generator", "teacher")  # parameters that name a run, a folder or a hub id
 STAGES = ("first_run", "joint_run")  # parameters that name a finished run
+PATHS = ("corpus", "dataset", "exclude_titles", *STARTS)  # parameters that may be a file or a folder
 COLUMNS = ["name", "notebook", "budget", "seed", "finished", "folder", "record"]  # of `read_all`, before its metrics
 
 
@@ -58,8 +59,10 @@ COLUMNS = ["name", "notebook", "budget", "seed", "finished", "folder", "record"]
 def shown(values: dict) -> dict:
     """Settings as a record shows them: a run by its name, a user's file or folder as `own:<name>`, without its path."""
     named = {name: value for name, value in values.items() if name != "runs_dir"}
-    for name in ("corpus", "dataset", *STARTS, *STAGES, "exclude_titles"):
+    for name in (*PATHS, *STAGES):
         value = str(values.get(name) or "")
+        if is_published(name, value):
+            continue
         if find(value):
             named[name] = Path(value).name
         elif name == "corpus" and value:
@@ -296,6 +299,10 @@ class Run:
             **provenance(),
             **hashes(self.folder),
         }
+        if self.finished:  # executed again, not trained again: it stays the record of what trained
+            before = read_record(self.folder)
+            if all(before.get(name) == record.get(name) for name in ("weights_sha256", "metrics")):
+                record |= {name: before[name] for name in ("seconds", *provenance()) if name in before}
         disk.write_json(self.folder / "record.json", record)
         print(f"finished: {self.folder.name}", *last, sep="\n")
         return record
@@ -316,7 +323,7 @@ def start(notebook: str, values: dict) -> Run:
     folder.mkdir(parents=True, exist_ok=True)
     lock = None if "RANK" in os.environ else disk.lock_folder(folder)  # the processes of one training share its run
     if os.environ.get("RANK", "0") == "0":
-        disk.write_json(folder / "run.json", {"notebook": notebook, "given": given})
+        disk.write_json(folder / "run.json", {"notebook": notebook, "given": given | whole_paths(given)})
     values = settings(notebook, given)
     for name in (*STARTS, *STAGES):
         if values.get(name) and (start_folder := find(values[name], values["runs_dir"])):
@@ -330,6 +337,21 @@ def start(notebook: str, values: dict) -> Run:
         if not torch.cuda.is_available():
             print(f"budget {values['budget']} on a CPU: torch finds no GPU (book/reproduce.md, With a GPU)")
     return run
+
+
+def whole_paths(given: dict) -> dict:
+    """The parameters that are paths of this machine, from its root: what reads them later may run in another folder."""
+    paths = {}
+    for name in (*PATHS, *STAGES):
+        value = given.get(name)
+        if isinstance(value, str) and not is_published(name, value) and Path(value).exists():
+            paths[name] = str(Path(value).resolve())
+    return paths
+
+
+def is_published(parameter: str, value: str) -> bool:
+    """Whether a name is that of a data set or ranker of the package, whatever the working folder has under that name."""
+    return value in {"dataset": TITLES, "corpus": ("pydocs",)}.get(parameter, ("bm25",))
 
 
 def provenance() -> dict:

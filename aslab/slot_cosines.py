@@ -136,7 +136,7 @@ def record(names: list[str], inits: list[float], random: bool, dataset: str) -> 
             tokenizer = tokenizer or model.tokenizer  # a model with random weights gets that of the first model
             config = model.backbone.config
             sizes = {"layers": config.num_hidden_layers, "hidden": config.hidden_size}
-            described = {"model": name, "type": config.model_type, **sizes, "init": init}
+            described = {"model": name, "type": config.model_type, **sizes, "init": model.joint.init}
             described["weights_sha256"] = checkpoints.fingerprint_of_weights(None, model.backbone)
             models.append(described | {column: table[column].round(6).tolist() for column in table})
             print(f"\n{name}, slot types of standard deviation {init}", table.round(4).to_string(), sep="\n")

@@ -71,6 +71,8 @@ def measured(
     Deviation: D-105.
     """
     measures = {}
+    if len({(Path(name).name, objective) for name, objective in pairs}) < len(pairs):
+        raise ValueError("models: two have one name and one objective: rename a folder")
     for name, objective in pairs:
         s = settings(name, objective, source)
         model = load(name, objective, s.mlm_weight > 0).to(scoring.device())

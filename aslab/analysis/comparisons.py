@@ -212,6 +212,8 @@ def by_seed(rows: Iterable[pd.DataFrame], metric: str, of=per_question) -> list[
         each = [of(record) for record in lines.itertuples()]
         if any(table is None or column not in table for table in each):
             return None
+        for table in each[1:]:
+            significance.require_same_questions(each[0][column], table[column])
         tables.append(pd.concat([table[column] for table in each], axis=1).dropna())
         significance.require_same_questions(tables[0], tables[-1])
     return [table.reindex(tables[0].index) for table in tables]
@@ -239,7 +241,7 @@ def best_rows(data: dict, lines: pd.DataFrame, metric: str) -> list[str]:
     each = {row: own for row, own in rows.items() if not testable.of_row(data, own, metric)}
     if len(each) < 2 or metric not in COLUMN_OF:
         return []
-    means = {row: sum(values(own, metric)) / len(own) for row, own in each.items()}
+    means = {row: np.mean(values(own, metric)) for row, own in each.items()}
     best = max(means, key=means.get)
     dataset, budget = lines.dataset.iloc[0], lines.budget.iloc[0]
     tied = []

@@ -11,7 +11,7 @@ import pandas as pd
 
 from asutil.io.disk import read_json
 
-from .. import papers, plan, rundir, runs
+from .. import papers, plan, records, rundir, runs
 from ..hours import work
 
 
@@ -65,6 +65,8 @@ def budgets() -> pd.DataFrame:
 def trained(folder: str | Path = "results") -> pd.DataFrame:
     """Committed runs that trained on CPUs, one line a kind and budget, with the median of their figures.
 
+    A number of training questions is a kind of its own.
+
     Columns: notebook, kind, dataset, budget, longest (input, in tokens), tokens (an example), speed (tokens a
     second), hours (of a whole run), runs (how many).
     """
@@ -76,10 +78,12 @@ def trained(folder: str | Path = "results") -> pd.DataFrame:
                 settings, figures = record["settings"], record["figures"]
                 names = [settings[name] for name in ("objective", "architecture", "head") if settings.get(name)]
                 kind = (names or ["pair"])[0] + (f", pairs of {settings['data']}" if settings.get("data") else "")
+                kind += f", {settings['loss']}" if settings.get("loss") else ""
+                kind += f", {settings['train_limit']:,} questions" if settings.get("train_limit") else ""
                 dataset = settings.get("dataset") or settings.get("corpus")
                 group = (record["notebook"], kind, dataset, record["budget"], settings["max_tokens"])
                 tokens, speed = (figures["tokens"] / figures[by] for by in ("examples", "training_seconds"))
-                measured[record["name"]] = (*group, tokens, speed, record["seconds"] / 3600)
+                measured[record["name"]] = (*group, tokens, speed, records.seconds(record) / 3600)
             except (KeyError, TypeError, ArithmeticError) as error:
                 name = f"{path.parent.name}/{path.name}"
                 raise ValueError(f"{name} is damaged: {type(error).__name__}: {error}") from error

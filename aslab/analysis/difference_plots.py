@@ -3,6 +3,7 @@
 import pandas as pd
 
 from .. import papers
+from ..records import COMMITTED
 from ..show.intervals import intervals_plot
 from ..show.markup import NAMES
 from . import claims
@@ -41,8 +42,8 @@ def gains_plot(paper: str, folder=None):
 
 
 def own_plot(data: dict, runs: pd.DataFrame):
-    """Our differences with both intervals, a line for each claim that can be tested; None without any."""
-    tests = own_tests(data, runs)
+    """Our differences with both intervals, a line for each claim that committed runs test; None without any."""
+    tests = own_tests(data, runs[runs.source == COMMITTED])
     tests = tests[tests.reason == ""]
     each = [tests.assign(test=f"interval over {name}", pair=tests[f"over_{name}"]) for name in ("seeds", "questions")]
     frame = pd.concat(each).dropna(subset="pair")

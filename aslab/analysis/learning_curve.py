@@ -6,7 +6,7 @@ import seaborn
 from asutil.data.data_sets import ANSWERS
 from asutil.metrics import significance
 
-from .. import records
+from .. import papers, records
 from ..records import COMMITTED
 from ..show.markup import NAMES
 from ..show.picture import Picture
@@ -24,6 +24,7 @@ def points(paper: str, dataset: str, budget: str, rows: tuple[str, ...]) -> tupl
         interval over questions as low and high, and how many seeds; and {ranker: MAP}.
     """
     data, runs = rows_and_runs(paper)
+    papers.all_of(rows, data["rows"], paper, "row")
     lines = runs[(runs.source == COMMITTED) & (runs.dataset == dataset) & (runs.budget == budget) & runs.row.isin(rows)]
     measured, baselines = [], {}
     for row, own in lines.groupby("row", sort=False):

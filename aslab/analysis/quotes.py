@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from asutil.metrics.significance import Comparison
 
-from .. import records, rundir
+from .. import papers, records, rundir
 from ..records import COMMITTED
 from ..show import markup
 from . import claims, comparisons
@@ -53,7 +53,8 @@ def quoted(text: str, paper: str = "", read=comparisons.rows_and_runs) -> Quote:
     data, runs = read(paper)
     rows = [name for name in (part["row"], part["other"]) if name]
     value, tested, rows, seeds = _value(data, runs[runs.source == COMMITTED], rows, part)
-    files = f"results/{paper}/{{{','.join(rows)}}}/{part['dataset']}-{part['budget']}-seed{{{','.join(map(str, seeds))}}}.json"
+    file = part["dataset"].rpartition(papers.TRANSFER)[2]  # the record of a run that also ranked it
+    files = f"results/{paper}/{{{','.join(rows)}}}/{file}-{part['budget']}-seed{{{','.join(map(str, seeds))}}}.json"
     if part["direction"]:
         if tested.sign != SIGNS[part["direction"]]:
             told = next(word for word, known in SIGNS.items() if known == tested.sign)
@@ -97,7 +98,7 @@ def _value(data: dict, runs, rows: list[str], part: dict) -> tuple[float, Compar
         values = records.values(own, part["metric"])
         unit = 100
         if part["metric"] == "hours":
-            values = [line.record["seconds"] for line in own.itertuples()]
+            values = [records.seconds(line.record) for line in own.itertuples()]
             unit = 1 / 3600
         if rows[0] not in data["rows"]:  # an untrained baseline, which every record of these questions has
             known = [line for line in lines.itertuples() if (line.record.get("baselines") or {}).get(rows[0])]

@@ -228,11 +228,12 @@ def fingerprint_of_source(source: str) -> str:
 
 
 def _fingerprint_of_one(source: str) -> str:
-    hub_id = source.partition(":")[0]
+    hub_id, _, configuration = source.partition(":")
     if hub_id == "pydocs":
         return plugins.pydocs("documents").fingerprint_of_docstrings()
     if folder := hub.mirror(hub_id):
-        return hub.sha256(folder)
+        whole = hub.sha256(folder)
+        return hashlib.sha256(f"{whole}:{configuration}".encode()).hexdigest() if configuration else whole
     if is_hub_id(source):
         return source
     path = remote.path_of(source)

@@ -18,10 +18,10 @@ from as2_bootstrap import Bootstrap
 from as2_built import File
 from as2_code import Excerpt
 from as2_deviations import Accepted, Severity
-from as2_executed import LESSONS, REPORTS, end, reports, with_outputs
+from as2_executed import DECIDE_TEXTS, LESSONS, REPORTS, end, reports, with_outputs
 from as2_gallery import gallery_page, run_page
 from as2_light import lighten, rank_prose_first
-from as2_pages import BOOK, ROOT, Figure, Show, card_files, forget, outdated, rewritten, run_files
+from as2_pages import BOOK, ROOT, Figure, Show, card_files, files, forget, outdated, rewritten, run_files
 from as2_papers import write_figures
 from as2_reorder import Reorder
 from as2_texts import begin, with_texts
@@ -30,7 +30,6 @@ from latex2mathml.converter import convert
 
 from aslab.gallery import executed
 from aslab.rundir import read_record
-from asutil.io import hub
 
 # Modules that register what pages show.
 for name in "backbone benchmarks contexts costs evidence figures joint results trust vectors".split():
@@ -146,12 +145,13 @@ def open_in_colab(app, pagename, templatename, context, doctree):
 
 
 def sources_version() -> int:
-    """A number that follows from the sources of the extension and from what decides which texts are shown.
+    """A number that follows from the sources of the extension, of what computes its tables, and from what decides which texts are shown.
 
     Where one changes, all pages are built again.
     """
     paths = sorted(path for path in Path(__file__).parent.rglob("*") if path.suffix in (".py", ".html", ".js"))
-    texts = [os.environ.get(name, "").encode() for name in ("AS2_SITE", "AS2_EXECUTE", hub.MIRROR)]
+    paths += files("aslab/**/*.py", "aslab/*.yml", "asutil/**/*.py", "data_cards/*.md")
+    texts = [os.environ.get(name, "").encode() for name in (*DECIDE_TEXTS, "AS2_EXECUTE")]
     return int(hashlib.sha256(b"".join([*texts, *(path.read_bytes() for path in paths)])).hexdigest()[:12], 16)
 
 

@@ -51,6 +51,10 @@ def lines_of(data: dict, runs, places, title, of_place, width: int) -> list[str]
     return body
 
 
+def made_at(lines) -> str:
+    return records.origin(lines.budget.iloc[0], lines.source.iloc[0])
+
+
 @register("evidence-near", of_paper=True)
 def near_table(data: dict, runs, dataset: str, *rows: str) -> str:
     """A line a row: mAP before training, and after it by raw vectors, as trained, by type and by evidence head."""
@@ -58,8 +62,7 @@ def near_table(data: dict, runs, dataset: str, *rows: str) -> str:
     def of_place(title: str, lines):
         before = [line.record["baselines"][BEFORE]["map_projected"] for line in lines.itertuples()]
         figures = [before, *(records.values(lines, name) for name in SEEN)]
-        origin = lines.budget.iloc[0] + (f", {HERE}" if lines.source.iloc[0] == HERE else "")
-        yield row(title, *map(markup.spread, figures), len(lines), origin)
+        yield row(title, *map(markup.spread, figures), len(lines), made_at(lines))
 
     places = [(name, dataset) for name in rows]
     body = lines_of(data, runs, places, lambda name, _: data["rows"][name]["name"], of_place, len(SEEN) + 3)
@@ -77,7 +80,7 @@ def left_out_table(data: dict, runs, name: str, *datasets: str) -> str:
         for split, lost in record["figures"]["left_out"].items():
             counts = [record["figures"]["read"][split], lost["distractors"], lost["evidence"], lost["others"]]
             figures = [f"{count:,}" for count in (*counts, record["settings"]["max_tokens"])]
-            yield row(f"{title}, {split}", *numbers(*figures), lines.budget.iloc[0])
+            yield row(f"{title}, {split}", *numbers(*figures), made_at(lines))
 
     places = [(name, dataset) for dataset in datasets]
     body = lines_of(data, runs, places, lambda _, dataset: NAMES.get(dataset, dataset), of_place, 6)
@@ -93,7 +96,7 @@ def chance_table(data: dict, runs, name: str, *datasets: str) -> str:
     def of_place(title: str, lines):
         baselines = lines.iloc[0].record["baselines"]
         figures = (markup.spread([baselines[name][metric]]) for name, metric in UNTRAINED.items())
-        yield row(title, *figures, lines.budget.iloc[0])
+        yield row(title, *figures, made_at(lines))
 
     places = [(name, dataset) for dataset in datasets]
     title_of = lambda _, dataset: NAMES.get(dataset, dataset)

@@ -23,11 +23,15 @@ from traitlets.config import Config
 from aslab import papers
 from aslab.gallery import without_paths
 from aslab.show.picture import SVG
-from asutil.io import disk
+from asutil.io import disk, hub
 
 LESSONS, REPORTS = "notebooks/lessons/", "reports/"
 LONGEST = 1800  # seconds of a notebook on a busy machine
 MADE_FROM = "made_from"
+DECIDE_TEXTS = (
+    "AS2_SITE",
+    hub.MIRROR,
+)  # variables of the environment: whether texts of data are at hand and may be shown
 PLOTS_AS_SVG = """
 %matplotlib inline
 %config InlineBackend.figure_formats = ["svg"]
@@ -55,7 +59,7 @@ def report_of(paper: str) -> bytes:
 def sources(page: str) -> list[Path]:
     """The files that the outputs of a page follow from."""
     if page.startswith(LESSONS):
-        return files("asutil/**/*.py")
+        return files("asutil/**/*.py", "asutil/pydocs/pydocs_*/*", "requirements.lock")
     return [*files("asutil/**/*.py", "aslab/**/*.py", "data_cards/*.md"), *result_files(page.removeprefix(REPORTS))]
 
 
@@ -77,7 +81,10 @@ def executed_once(app, page: str, text: str, paths: list[Path]) -> dict:
 
 def begun(app, page: str, text: str, paths: list[Path]) -> Future:
     """`executed_once` in a thread, which waits for the kernel; the same notebook is begun once."""
-    made_from = hashlib.sha256(b"".join([text.encode(), *(path.read_bytes() for path in paths)])).hexdigest()
+    shown = "\0".join(os.environ.get(name, "") for name in DECIDE_TEXTS)
+    made_from = hashlib.sha256(
+        b"".join([text.encode(), shown.encode(), *(path.read_bytes() for path in paths)])
+    ).hexdigest()
     cached = Path(app.outdir).parent / "executed" / f"{Path(page).name}.ipynb"
     key = cached, made_from
     if key not in _RUNNING:

@@ -6,7 +6,7 @@ import as2_svg
 import pages
 from pages import register, report
 
-from aslab import gallery, plan
+from aslab import gallery, papers, plan
 from aslab.analysis import difference_plots, examples, learning_curve
 from aslab.show import picture, plots
 from aslab.show.markup import Html
@@ -40,6 +40,7 @@ def of_notebook(paper: str, up: str) -> str:
 @register("curves", empty="No run of this paper has finished on this machine.", on_page=True, of_paper=True)
 def curves(data: dict, runs, *rows: str, page) -> str:
     """Losses and validation metrics of this machine's laptop runs, of all rows or those named: one figure a stage."""
+    papers.all_of(rows, data["rows"], data["slug"], "row")
     laptop = runs[(runs.budget == "laptop") & (runs.dataset != plan.TRANSFER)]
     lines = laptop[laptop.row.isin(rows or data["rows"])]
     ranked = lines.dataset != report.PRETRAINING

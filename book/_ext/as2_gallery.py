@@ -86,8 +86,10 @@ def came_out(one: Executed) -> str:
     """The metric of a run that matters most beside those of rankers without training: `MAP 63.0 on test. Without training: BM25 59.0.`"""
     metric = "map" if "map" in one.key_metrics else next(iter(one.key_metrics))
     # What a random order is worth depends on how it is taken: some notebooks draw one, the record has the expectation.
-    known = {name: own for name, own in (one.line.record.get("baselines") or {}).items() if name != "random"}
-    baselines = {name: (own or {}).get(metric) for name, own in known.items()}
+    # Before training, `find_evidence` measures on dev alone.
+    left_out = ("random", "before training")
+    known = {name: own for name, own in (one.line.record.get("baselines") or {}).items() if name not in left_out}
+    baselines = {name: (own or {}).get("map" if metric.startswith("map") else metric) for name, own in known.items()}
     baselines |= {name: records.figures(one.line).get(key) for name, key in UNTRAINED.get(metric, {}).items()}
     beside = [f"{NAMES.get(name, name)} {100 * value:.1f}" for name, value in baselines.items() if value is not None]
     without = f" Without training: {', '.join(beside)}." if beside else ""

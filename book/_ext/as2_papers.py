@@ -8,7 +8,7 @@ from as2_costs import big
 from as2_pages import PLANNED
 from pages import register, render, row, table
 
-from aslab import papers, plan, runs
+from aslab import papers, plan, records, runs
 from aslab.analysis import comparisons
 from aslab.papers import NOTEBOOKS
 from aslab.records import COMMITTED, no_spread
@@ -111,6 +111,8 @@ def figure_lines(data: dict, runs):
     for line in runs.itertuples():
         head = (line.row, data["rows"][line.row]["name"], line.dataset, line.budget, line.seed)
         for split, figures in line.record["metrics"].items():
+            if line.dataset in papers.SPLITS and split != records.split(line):
+                continue  # a column of one split: the other has a line of its own
             for metric, value in (figures or {}).items():
                 if isinstance(value, int | float):
                     yield (*head, split, metric, value, line.name)

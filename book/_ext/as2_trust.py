@@ -39,6 +39,8 @@ def measured(record: dict, sources: str) -> str:
 
 
 def figures(counts: dict, words: dict[str, str]) -> list[str]:
-    """Each figure in its words."""
+    """Each figure in its words; of a part that broke off, why."""
+    if "broken" in counts:
+        return [f"broken: {counts['broken']}"]
     text = lambda value: f"{value:,}" if isinstance(value, int) else str(value)
     return [sentence.format(text(counts[name])) for name, sentence in words.items() if name in counts]

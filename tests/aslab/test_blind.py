@@ -57,7 +57,7 @@ def test_the_record_of_a_run_has_its_own_figures_and_those_without_its_questions
     settings = {"dataset": "mine", "protocol": "clean", "model": "tiny", "architecture": "pair"}
     settings |= {"question_limit": 20, "train_questions": "all"}
     run = {"notebook": "finetune", "name": "finetune-mine", "seed": 3, "settings": settings, "weights_sha256": {"model": "0"}}
-    run["inputs"] = {"dataset": "of today"}
+    run |= {"inputs": {"dataset": "of today"}, "given": {"train_limit": 50, "seed": 3}}
     monkeypatch.setattr(blind.answers, "fingerprint_of_answers", lambda dataset: "of today")
     monkeypatch.setattr(blind.rundir, "read_record", lambda folder: run)
     monkeypatch.setattr(blind.tasks.rankers, "load_ranker", lambda folder: Knowing())
@@ -68,6 +68,7 @@ def test_the_record_of_a_run_has_its_own_figures_and_those_without_its_questions
     asutil.main(["blind", str(tmp_path), "--out", str(tmp_path / "results" / "blind.json")])
     found = json.loads((tmp_path / "results" / "blind.json").read_text("utf-8"))
     (entry,), (words,) = found["runs"], found["bag_of_words"]
+    assert entry["train_limit"] == 50, "another number of training questions is another line"
     last = np.mean([question.candidates[2].label for question in splits["test"]])
     own, exchanged = (entry["readouts"]["score"][which] for which in ("own", "exchanged"))
     assert {name: own[name] for name in ("map", "p@1", "questions")} == {"map": 1, "p@1": 1, "questions": 20}
@@ -79,7 +80,7 @@ def test_the_record_of_a_run_has_its_own_figures_and_those_without_its_questions
     assert entry["readouts"]["score"]["exchanged"]["p@1"] == pytest.approx(last) and entry["seed"] == 3
     assert asked_for == [("mine", "clean", {"context": False, "train_questions": "all", "limit": 20})]
     assert words.pop("per_question") == own["per_question"]
-    assert words == {"dataset": "mine", "protocol": "clean", "map": 1, "p@1": 1, "questions": 20}
+    assert words == {"dataset": "mine", "protocol": "clean", "train_limit": 50, "map": 1, "p@1": 1, "questions": 20}
     shown = capsys.readouterr().out
     assert "score: MAP 1.0000, exchanged 0." in shown and f"; P@1 1.0000, exchanged {last:.4f} (20 test questions)" in shown
     # Of questions of the user's own, the record keeps no path.

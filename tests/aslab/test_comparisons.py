@@ -72,6 +72,16 @@ def test_only_seeds_that_both_rows_have_are_compared_question_by_question(tmp_pa
 # ------------------------------------------------------------------ all tests
 
 
+def test_seeds_with_other_test_questions_are_refused(tmp_path):
+    """Not compared by the questions that they share: the means beside the test are of all."""
+    runs = made(tmp_path, {ROWS[0]: (0.5, 0.6), ROWS[1]: (0.5, 0.5)})
+    own = runs[runs.row == ROWS[0]]
+    of = lambda line: records.per_question(line).iloc[line.seed :]
+    assert comparisons.by_seed([own], "map")[0].shape[1] == 2
+    with pytest.raises(ValueError, match="question"):
+        comparisons.by_seed([own], "map", of)
+
+
 def test_all_tests_of_our_runs(tmp_path):
     ours, base = [0.7, 0.8, 0.75], [0.65, 0.55, 0.7]
     tests = significance_tables.own_tests(DATA, made(tmp_path, {ROWS[0]: ours, ROWS[1]: base}))

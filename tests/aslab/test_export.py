@@ -137,6 +137,9 @@ def test_a_card_names_what_is_on_the_hub_the_backbone_of_the_chain_and_the_teach
     )
     card = ModelCard.load(export.export(run, tmp_path / "mine") / "README.md")
     assert card.data.datasets == ([hub_id] if hub_id else None) and card.data.license == "other"
+    backbone = tmp_path / "backbone"
+    own = export.card(disk.read_json(run / "record.json"), export.rundir.read_table(run, ()), "mine", str(backbone))
+    assert own.data.base_model is None and "| backbone | `own:backbone` |" in own.text and str(tmp_path) not in own.text
     assert card.data.base_model == "owner/backbone" and f"| begins with | `{first.name}` |" in card.text
     assert "| teacher | `bm25` |" in card.text and "| loss |" not in card.text  # a run without the setting
     assert {result.dataset_type for result in card.data.eval_results} == {hub_id or dataset}

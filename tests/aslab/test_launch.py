@@ -256,7 +256,7 @@ def test_parameter_file_is_checked_and_the_explicit_output_kept(project, tmp_pat
 
 def test_a_parameter_of_text_stays_text():
     """papermill makes a number of 0.6 and of a folder that is called 2024."""
-    given = (("temperatures", "0.6"), ("seed", "1"), ("model", "None"), ("loss_weight", "0.4"))
+    given = (("temperatures", "0.6"), ("seed", "1"), ("projection_size", "None"), ("loss_weight", "0.4"))
     options = dict.fromkeys(["parameters_base64", "parameters_file", "parameters_yaml"], ())
     options |= {"notebook_path": str(rundir.root() / "notebooks" / "find_evidence.ipynb"), "output_path": "mine.ipynb", "engine": None}
     options |= {"kernel": None, "language": None}
@@ -264,7 +264,7 @@ def test_a_parameter_of_text_stays_text():
     launch.prepare(options)
     assert options["parameters_raw"] == given[:1] and options["parameters"] == given[1:]
     known = launch.given_parameters(options)
-    assert known == {"temperatures": "0.6", "seed": 1, "model": None, "loss_weight": 0.4}
+    assert known == {"temperatures": "0.6", "seed": 1, "projection_size": None, "loss_weight": 0.4}
 
 
 def test_papermills_python_interface_is_strict_too(project, first_run, monkeypatch, tmp_path):

@@ -35,6 +35,8 @@ def test_the_title_says_from_where_on_the_whole_interval_is_above_the_best_ranke
 def test_one_number_of_training_questions_is_no_curve():
     assert curves.learning_curve("sentence_objectives", "nq_sentences", "small", *ROWS[:1]) is None
     assert curves.learning_curve("sentence_objectives", "nq_sentences", "gpu", *ROWS) is None
+    with pytest.raises(ValueError, match="unknown row 'roberta_bas'; did you mean 'roberta_base'"):
+        curves.learning_curve("sentence_objectives", "nq_sentences", "small", "roberta_bas")
 
 
 def test_all_questions_are_those_of_the_data_set():

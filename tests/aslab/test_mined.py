@@ -25,6 +25,7 @@ def run(folder, number, first, dataset="own", ids="abcd"):
 def made(folder, name, fingerprint):
     (folder / name).mkdir()
     content = {"model": {"name": name, "readout": name}, "rule": {}, "counts": {"negatives": 1200}, "fingerprint": fingerprint}
+    content["dataset"] = {"fingerprint": "own"}
     disk.write_json(folder / name / "mined.json", content)
     return str(folder / name)
 
@@ -53,6 +54,8 @@ def test_runs_that_do_not_belong_together(tmp_path, dataset, ids, message):
     folder = made(tmp_path, "bm25", "m")
     with pytest.raises(ValueError, match=message):
         mined.record([run(tmp_path, 1, 1)], [[folder, run(tmp_path, 2, 2, dataset, ids)]])
+    with pytest.raises(ValueError, match="expected a run on the data that were mined"):
+        mined.record([run(tmp_path, 3, 1, "corrected")], [[folder, run(tmp_path, 4, 2, "m")]])
 
 
 def test_seeds_of_one_set_need_the_same_test_questions(tmp_path):

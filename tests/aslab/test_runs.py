@@ -77,6 +77,22 @@ def test_wrong_parameters_are_refused_with_the_nearest_name(project, given, mess
 def test_an_integer_is_a_float_and_none_is_the_budgets(project):
     assert runs.settings("pretrain", {"peak_lr": 1})["peak_lr"] == 1
     assert runs.settings("pretrain", {"steps": None})["steps"] == 5
+    with pytest.raises(ValueError, match="steps: None leaves it to the budget, which sets 5: expected a value"):
+        parameters.require_no_none("pretrain", {"steps": None})
+    parameters.require_no_none("pretrain", {"steps": 3, "no_parameter": None})
+
+
+def test_what_reads_a_run_later_finds_its_paths_from_any_folder(project, monkeypatch):
+    """A published name is no path, whatever the working folder has."""
+    here = project / "here"
+    for name in ("my model", "my data", "wikiqa", "bm25"):
+        (here / name).mkdir(parents=True)
+    monkeypatch.chdir(here)
+    given = {"model": "my model", "dataset": "my data", "teacher": "bm25", "corpus": "pydocs", "steps": 3}
+    assert runs.whole_paths(given) == {"model": str(here / "my model"), "dataset": str(here / "my data")}
+    assert runs.whole_paths({"dataset": "wikiqa", "model": "owner/name"}) == {}
+    shown = runs.shown({"dataset": "wikiqa", "teacher": "bm25", "model": "my model"})
+    assert shown == {"dataset": "wikiqa", "teacher": "bm25", "model": "own:my model"}
 
 
 def test_budgets_fill_what_is_not_given_and_may_depend_on_another_parameter(project):
@@ -182,8 +198,14 @@ def test_start_finds_its_folder_and_finish_writes_the_record_last(project, capsy
     text = (run.folder / "record.json").read_text()
     assert str(project) not in text and str(Path.home()) not in text
     assert "is finished already" not in capsys.readouterr().out
-    runs.start("pretrain", {"objective": "ssp", "steps": 3})
+    again = runs.start("pretrain", {"objective": "ssp", "steps": 3})
     assert "is finished already" in capsys.readouterr().out
+    # Its cells, executed again, give the same figures: the record stays that of what trained. Other figures are another run.
+    before = record | {"created": "2020-01-01T00:00:00+00:00", "seconds": 3600.0, "commit": "a" * 40}
+    disk.write_json(run.folder / "record.json", before)
+    assert again.finish(metrics={"validation": {"accuracy": 0.5}}, figures={"examples": 1}) == before
+    other = again.finish(metrics={"validation": {"accuracy": 0.25}}, figures={"examples": 1})
+    assert other["seconds"] < 3600 and other["created"] > before["created"]
 
 
 def test_a_path_with_a_comma_is_one_name(tmp_path, monkeypatch):

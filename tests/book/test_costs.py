@@ -140,6 +140,11 @@ def test_a_run_on_a_gpu_says_nothing_of_cpus(tmp_path):
         disk.write_json(place / f"wikiqa-small-seed{seed}.json", one)
     (line,) = costs.trained(tmp_path).itertuples()
     assert (line.runs, line.speed, line.tokens, line.hours) == (2, 10, 64, 1)
+    few = one | {"name": "few", "settings": one["settings"] | {"train_limit": 50}, "seconds": 60}
+    few["figures"] = one["figures"] | {"training_seconds": 7200}  # it was stopped, and its last process took a minute
+    disk.write_json(place / "wikiqa-small-seed3.json", few)
+    lines = {line.kind: (line.runs, line.hours) for line in costs.trained(tmp_path).itertuples()}
+    assert lines == {"pair": (2, 1), "pair, 50 questions": (1, 2)}
 
 
 def test_a_damaged_record_is_named(tmp_path):

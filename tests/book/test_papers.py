@@ -65,6 +65,9 @@ def test_every_committed_figure_can_be_downloaded(page, tmp_path):
     chosen = [(line["seed"], line["value"]) for line in lines if (line["split"], line["metric"]) == ("test", "p@1")]
     assert chosen == [(0, 0.5), (1, 0.25)]
     assert {line["row"] for line in lines} == {"roberta_base"}
+    of_dev = recorded(tmp_path).assign(dataset="wikiqa_dev")
+    of_dev["record"] = [one | {"metrics": {"dev": {"map": 0.1}, "test": {"map": 0.2}}} for one in of_dev.record]
+    assert [line[5:8] for line in page.figure_lines(papers.read(PAPER, FOLDER), of_dev)] == [("dev", "map", 0.1)] * 2
 
 
 def missing_runs(chain: str) -> list[str]:

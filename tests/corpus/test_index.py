@@ -179,6 +179,15 @@ def test_at_least_two_different_documents_are_held_out(corpus, documents, tokeni
     assert copied.validation.sum() == 4 and len(held_out(copied)) == 2
 
 
+def test_two_configurations_of_a_mirrored_data_set_are_two_corpora(tmp_path, monkeypatch):
+    folder = tmp_path / "owner" / "name"
+    for configuration in ("en", "de"):
+        (folder / configuration).mkdir(parents=True)
+        (folder / configuration / "train.jsonl").write_text(f'{{"text": "{configuration}"}}\n')
+    monkeypatch.setenv("ASUTIL_MIRROR", str(tmp_path))
+    assert len({sources.fingerprint_of_source(f"owner/name{part}") for part in ("", ":en", ":de")}) == 3
+
+
 def test_an_index_without_hashes_of_documents_is_refused_and_prepared_anew(documents, tokenizer, tmp_path):
     built = c.prepare(as_jsonl(tmp_path / "own.jsonl", documents), tokenizer, tmp_path / "indexes")
     info = {name: value for name, value in built.info.items() if name not in ("format", "content_sha256")}

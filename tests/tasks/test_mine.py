@@ -271,6 +271,8 @@ def test_candidates_are_those_of_all_training_questions(tmp_path, data):
     record = mine.mine(data, "candidates", "bm25", tmp_path / "mined", limit=5)
     texts = {plain(c.text) for question in answers.load_answers(data)["train"] for c in question.candidates}
     assert record["sentences"] == {"name": "candidates", "sha256": None, "distinct": len(texts)}
+    again = mine.mine(tmp_path / "mined", "candidates", "bm25", tmp_path / "again", limit=5)
+    assert again["dataset"]["name"] == "made_up", "what it was mined from is still known"
 
 
 def test_a_folder_of_documents_is_read_and_split_as_a_corpus(tmp_path, data, tokenizer):

@@ -71,7 +71,9 @@ def test_the_page_shows_what_was_counted(tmp_path, directives):
     for name in ("asutil", "aslab"):
         (tmp_path / name).symlink_to(ROOT / name)
     shutil.copy(directives("as2_trust").WORDS, tmp_path / "book" / "_ext")
-    html = directives("as2_trust").table(records)
+    page = directives("as2_trust")
+    assert page.figures({"broken": "exit code <1>", "seconds": 3}, {}) == ["broken: exit code <1>"]
+    html = page.table(records)
     assert "<b>" not in html
     shown = made_up.cells(html[html.index("<table") : html.index("</table>") + len("</table>")])
     counted = "3 sets of labels and scores, each ranked by several programs; the same examples with 1/2 workers; 2 seconds in all"

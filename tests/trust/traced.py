@@ -264,7 +264,7 @@ def figure(records: list[dict], metric: str, printed: bool = False) -> str:
 
 
 def our_cell(paper: Paper, row: str, dataset: str, metric: str, records: list[dict]) -> str:
-    text, baseline = figure(records, metric, printed=True), paper.rows[row].get("baseline")
+    text, baseline = figure(records, metric, bool(paper.rows[row]["published"][dataset])), paper.rows[row].get("baseline")
     if any(values(records, name) for name in BESIDE.get(metric, {}).values()):
         return text
     budget = (records[0]["budget"],)

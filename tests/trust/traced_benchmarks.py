@@ -221,6 +221,8 @@ def trust(root: Path):
             for said, count in counted
             if count is not None
         ]
+        if broken := record["figures"].get("broken"):
+            told = [f"broken: {broken}"]
         cores, day = record["hardware"]["cpu_cores"], record["created"].split("T")[0]
         commit = record["commit"][:7] + " with uncommitted changes" * record["commit"].endswith("+changes")
         later = ", before later changes of asutil and aslab" * (record["sources_sha256"] != sources.hexdigest())

@@ -22,7 +22,7 @@ def calibration_table() -> str:
     groups = {}
     for run in record["runs"]:
         model = run["model"].rsplit("/", 1)[-1]
-        kind = f"{run['architecture']} {run['head'] or ''}".strip()
+        kind = f"{run['architecture']} {run['head'] or ''}".strip() + measured.words_of(run)
         groups.setdefault((NAMES.get(run["dataset"], run["dataset"]), run["protocol"], kind, model), []).append(run)
     body = []
     for (dataset, protocol, kind, model), seeds in groups.items():

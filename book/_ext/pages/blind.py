@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from aslab import measured
 from aslab.blind import committed
 from aslab.show import markup
 from aslab.show.markup import NAMES, Html
@@ -75,4 +76,4 @@ def _interval(seeds: list[dict], readout: str) -> str:
 
 
 def _of(one: dict) -> str:
-    return f"{NAMES.get(one['dataset'], one['dataset'])}, {one['protocol']}"
+    return f"{NAMES.get(one['dataset'], one['dataset'])}, {one['protocol']}{measured.words_of(one)}"

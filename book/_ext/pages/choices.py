@@ -31,7 +31,12 @@ def choices() -> str:
     if not record or not backends.is_file():
         return ""
     runs = records.records("asbert")
-    trained = runs[(runs.row == "triplet_bert") & (runs.dataset == "wikiqa") & (runs.budget == "small")]
+    trained = runs[
+        (runs.source == records.COMMITTED)
+        & (runs.row == "triplet_bert")
+        & (runs.dataset == "wikiqa")
+        & (runs.budget == "small")
+    ]
     each = [records.per_question(line)["average_precision"] for line in trained.itertuples()]
     return choices_table(
         record, json.loads(backends.read_text("utf-8")), pd.concat(each, axis=1).mean(axis=1) if each else None

@@ -164,7 +164,7 @@ def demo_table(data: dict, runs: pd.DataFrame) -> str:
     Returns: "" where no row of the demonstration has been fine-tuned on this machine.
     """
     demo = data["demo"]
-    here = runs[(runs.source == HERE) & (runs.budget == demo["budget"])]
+    here = runs[(runs.source == HERE) & (runs.budget == demo["budget"]) & runs.seed.isin(demo["seeds"])]
     ranked = here[here.dataset.isin(data["budgets"][demo["budget"]]["datasets"]) & here.row.isin(demo["rows"])]
     if ranked.empty:
         return ""

@@ -158,9 +158,10 @@ def _printed_line(data: dict, table: dict, row: str, dataset: str, metrics, runs
 
 
 def _our_lines(data: dict, row: str, dataset: str, metrics, runs: pd.DataFrame, origins: "Origins", best: set):
-    """A line of ours for each source that has runs of a row."""
+    """A line of ours for each source that has runs of a row; of a re-ranking's candidates alone beside printed figures of these."""
+    as_printed = bool(data["rows"][row]["published"][dataset])
     for source, budget, lines in verdicts.at_largest_budget(runs, row, dataset):
-        figures = our_cells(data, lines, runs, metrics, best, as_printed=True)
+        figures = our_cells(data, lines, runs, metrics, best, as_printed=as_printed)
         verdict = _verdict_cell(metrics, verdicts.of_cells(data, row, dataset, metrics, lines))
         yield [origins.cell(source, lines), *figures, seed_count(data, lines), budget, verdict], ""
 
