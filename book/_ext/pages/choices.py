@@ -1,12 +1,10 @@
 """Which ranker for how many candidates: accuracy and time of each, from the records that measured them."""
 
-import json
-
 import pandas as pd
 
-from aslab import rankers, records, rundir
+from aslab import rankers, records
 from aslab.show.markup import NAMES
-from pages import numbers, register, row, table
+from pages import benchmarks, numbers, register, row, table
 
 VECTORS, TOGETHER = "two vectors", "both texts together"
 MINILM = "sentence-transformers/all-MiniLM-L6-v2"
@@ -18,17 +16,13 @@ BACKENDS = {
     "onnx_int8": ("Granite pair model, ONNX in 8 bits", TOGETHER),
 }
 MANY = 1_000  # candidates of a question
+EMPTY = "Accuracy and time side by side: not run. snakemake rankers_small and benchmarks/backends.py measure them."
 
 
-@register(
-    "choices",
-    "choices",
-    "Accuracy and time side by side: not run. snakemake rankers_small and benchmarks/backends.py measure them.",
-)
+@register("choices", "choices", EMPTY)
 def choices() -> str:
-    record = rankers.committed("results").get("wikiqa")
-    backends = rundir.root() / "results" / "benchmarks" / "backends.json"
-    if not record or not backends.is_file():
+    record, backends = rankers.committed("results").get("wikiqa"), benchmarks("backends").get("backends")
+    if not record or not backends:
         return ""
     runs = records.records("asbert")
     trained = runs[
@@ -38,9 +32,7 @@ def choices() -> str:
         & (runs.budget == "small")
     ]
     each = [records.per_question(line)["average_precision"] for line in trained.itertuples()]
-    return choices_table(
-        record, json.loads(backends.read_text("utf-8")), pd.concat(each, axis=1).mean(axis=1) if each else None
-    )
+    return choices_table(record, backends, pd.concat(each, axis=1).mean(axis=1) if each else None)
 
 
 def choices_table(record: dict, backends: dict, triplets: pd.Series | None = None) -> str:
