@@ -82,9 +82,7 @@ def compare_rankings(question: str, candidates: list[str], labels, scores: dict,
         body.append(markup.line([*ranks, mark, candidates[i]], kind))
     ranks = ["Rank (score)"] if len(scores) == 1 else [f"Rank by {name} (score)" for name in orders]
     more = f" ({len(candidates) - len(shown)} more candidates)" if len(candidates) > len(shown) else ""
-    return markup.table(f"{question}{more}", [*ranks, "Label", "Candidate"], body).replace(
-        "as2-table", "as2-table as2-ranking", 1
-    )
+    return markup.table(f"{question}{more}", [*ranks, "Label", "Candidate"], body, "as2-table as2-ranking")
 
 
 def beside(question: str, ranked: dict[str, list], texts: dict[str, str], below: str = "") -> str:
