@@ -32,11 +32,7 @@ SHOWN = 5  # questions of each kind that moved, by name
 
 
 def read(
-    names: list[str],
-    qrels: Path | None = None,
-    relevant_from: int = 1,
-    dataset: str | None = None,
-    metric: str = "map",
+    names: list[str], qrels: Path | None = None, relevant_from: int = 1, dataset: str | None = None, metric: str = "map"
 ) -> dict[str, pd.DataFrame]:
     """Name of a run -> the metrics of each of its questions, with question_id as index.
 

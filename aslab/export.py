@@ -61,9 +61,8 @@ def export(run: str | Path, to: str | Path, replace: bool = False) -> Path:
             tasks.cross_encoder.save(models.loading.load(folder), part, record["settings"]["max_tokens"])
         disk.write_json(part / disk.LIST, {"files": disk.hashes(part, "**/*")})
         scores = rundir.read_table(folder, numbers=("label", "score"))
-        card(record, scores, to.name, chains.started_from(record["settings"]["model"], folder.parent)).save(
-            part / disk.CARD
-        )
+        backbone = chains.started_from(record["settings"]["model"], folder.parent)
+        card(record, scores, to.name, backbone).save(part / disk.CARD)
     return to
 
 
@@ -81,7 +80,8 @@ def card(record: dict, scores, place: str, backbone: str | None) -> ModelCard:
     backbone = runs.shown({"model": backbone})["model"]
     settings, ranking = record["settings"], metrics.of(scores, empty="skip")
     hub_id = hub_id_of(settings["dataset"])
-    results, lines = [], []
+    results = []
+    lines = [f"| {len(ranking.per_question)} test questions | points | 95 % interval over questions |", "|---|---|---|"]
     for name, column in PER_QUESTION.items():
         values = ranking.per_question[column]
         low, high = (100 * edge for edge in significance.mean_interval(values))
@@ -110,12 +110,7 @@ def card(record: dict, scores, place: str, backbone: str | None) -> ModelCard:
         f"# {place}",
         "Ranks the sentences that may answer a question (answer sentence selection). Made with asutil; one run, one seed.",
         USE[record["notebook"]].format(place=place, rank_by=settings.get("rank_by")),
-        "\n".join(
-            [
-                f"| {len(ranking.per_question)} test questions | points | 95 % interval over questions |\n|---|---|---|",
-                *lines,
-            ]
-        ),
+        "\n".join(lines),
         f"| made from | |\n|---|---|\n{rows}",
         "The licences of the model that it begins with and of the data hold for it, too.",
     ]

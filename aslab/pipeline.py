@@ -287,6 +287,7 @@ def _script(job) -> str:
     return job.get_launch_file_contents(arguments, launched)
 
 
+SBATCH = "another option of sbatch, as account=me; may come several times"
 command = commands.command(
     build,
     argument("source", "pydocs, a hub id, a folder, .parquet, .jsonl, .txt; several joined by commas"),
@@ -304,12 +305,7 @@ command = commands.command(
     option("--time", "time limit of a task on Slurm", default=TIME),
     option("--memory", "GB of a task on Slurm", default=4),
     option("--setup", "a command that Slurm runs before each task, as 'module load python'"),
-    option(
-        "--sbatch",
-        "another option of sbatch, as account=me; may come several times",
-        multiple=True,
-        metavar="KEY=VALUE",
-    ),
+    option("--sbatch", SBATCH, multiple=True, metavar="KEY=VALUE"),
     option("--dry-run", "show the plan, or the scripts for Slurm, and start nothing", is_flag=True),
     example="asutil index build wikimedia/wikipedia --tokenizer FacebookAI/roberta-base --out index --tasks 32",
     details="The same command continues a build that was stopped.",

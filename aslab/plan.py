@@ -132,9 +132,8 @@ def _every(paper, budget, rows, seeds, folder_for, folder, more):
     own = data["budgets"][budget]["rows"]
     all_of(rows or (), own, f"{paper}, {budget}", "row")
     all_of(seeds or (), {seed for row in own for seed in seeds_of(data, row, budget)}, f"{paper}, {budget}", "seed")
-    all_of(
-        more, {name for notebook in NOTEBOOKS for name in runs.parameters(notebook)} - set(PLANNED), "more", "parameter"
-    )
+    known = {name for notebook in NOTEBOOKS for name in runs.parameters(notebook)}
+    all_of(more, known - set(PLANNED), "more", "parameter")
     planner = _Planner(paper, data, budget, seeds, folder_for, more)
     for row in rows or own:
         for dataset in datasets(data, row, budget):

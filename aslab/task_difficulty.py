@@ -49,17 +49,7 @@ def load(model: str, objective: str, mlm: bool = True) -> torch.nn.Module:
     return loading.load(model, mlm=mlm) if rundir.find(model) is not None else own_tasks.OwnTask(model, objective)
 
 
-def measured(
-    pairs: list[tuple[str, str]],
-    settings,
-    source,
-    shared,
-    size: int,
-    micro_tokens: int,
-    seed=0,
-    longest=None,
-    workers=1,
-) -> dict:
+def measured(pairs, settings, source, shared, size: int, micro_tokens: int, seed=0, longest=None, workers=1) -> dict:
     """Every model on its objective, on held-out documents, read and sampled like the run's own.
 
     Args:

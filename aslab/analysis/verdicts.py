@@ -12,12 +12,7 @@ SEEDS = 3  # a match needs so many
 
 
 def verdict(
-    published,
-    ours: list[float],
-    questions: int | None = None,
-    at_paper_settings=False,
-    private=False,
-    seeds: int = SEEDS,
+    published, ours: list[float], questions: int | None = None, at_paper_settings=False, private=False, seeds=SEEDS
 ) -> str:
     """How one of our figures compares with the printed one, in words.
 

@@ -31,14 +31,10 @@ def rows(location: str, paper: dict) -> Iterator[tuple[str, dict, Counter]]:
             {"title": section["section_name"] or "", "sentences": list(filter(None, map(plain, section["paragraphs"])))}
             for section in _objects(paper["full_text"])
         ]
-        questions = [
-            (
-                question["question_id"],
-                question["question"],
-                [annotation["answer"] for annotation in _objects(question["answers"])],
-            )
-            for question in _questions(paper)
-        ]
+        questions = []
+        for question in _questions(paper):
+            annotated = [annotation["answer"] for annotation in _objects(question["answers"])]
+            questions.append((question["question_id"], question["question"], annotated))
     if not passages:  # a paper without its text keeps its questions
         passages = [{"title": plain(paper.get("title") or ""), "sentences": []}]
     places = defaultdict(list)  # paragraph -> [(passage, sentence), ...]

@@ -15,10 +15,8 @@ def as_question(question: str, candidates: list[str], contexts: list[tuple] | No
     if isinstance(candidates, str):
         raise ValueError(f"candidates: a list of texts expected, got one text, {candidates!r:.80}")
     candidates = list(candidates)  # a column of a table, too
-    for place, text in {
-        "question": question,
-        **{f"candidates[{n}]": text for n, text in enumerate(candidates)},
-    }.items():
+    texts = {"question": question} | {f"candidates[{n}]": text for n, text in enumerate(candidates)}
+    for place, text in texts.items():
         if not isinstance(text, str):
             raise ValueError(f"{place}: a text expected, got {text!r:.80}")
     contexts = [(None, None)] * len(candidates) if contexts is None else contexts

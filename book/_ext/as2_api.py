@@ -130,11 +130,9 @@ def definition(node: Definition, path: Path, highlight: Callable[[str, str], str
 
 def _names(node: Definition) -> tuple[str, ...]:
     """Names of parameters or fields: in a docstring they are no other names."""
-    functions = (
-        [node]
-        if isinstance(node, ast.FunctionDef)
-        else [one for one in node.body if getattr(one, "name", "") == "__init__"]
-    )
+    functions = [node]
+    if isinstance(node, ast.ClassDef):
+        functions = [one for one in node.body if getattr(one, "name", "") == "__init__"]
     arguments = [one.arg for function in functions for one in ast.walk(function.args) if isinstance(one, ast.arg)]
     return (*arguments, *(ast.unparse(one.target) for one in (fields(node) if isinstance(node, ast.ClassDef) else ())))
 

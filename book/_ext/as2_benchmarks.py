@@ -216,14 +216,10 @@ AXES = {  # of benchmarks/growth.py: what grows, its name, and what is drawn ove
     "vectors": ("millions", "vectors on disk, millions", "search_seconds", "seconds to search for 64 questions"),
     "processes": ("processes", "processes", "tokens_a_second", "training, tokens a second"),
 }
+NO_GROWTH = "Growth: not run. python benchmarks/record.py growth measures it."
 
 
-@register(
-    "growth",
-    "benchmarks",
-    "Growth: not run. python benchmarks/record.py growth measures it.",
-    records=("growth", "growth-gpu"),
-)
+@register("growth", "benchmarks", NO_GROWTH, records=("growth", "growth-gpu"))
 def growth(result: dict) -> str:
     model = result["model"]
     caption = (

@@ -80,19 +80,10 @@ def figure() -> str:
     questions, points = DEFAULT
     of_sets = intervals(questions, points / 100)
     rows = [(count, [f"{100 * power(count, points / 100):.0f}" for points in GAINS]) for count in QUESTIONS[1::2]]
-    return render(
-        "bootstrap.html",
-        intervals=of_sets,
-        significant=sum(interval.significant for interval in of_sets),
-        share=f"{100 * power(questions, points / 100):.0f}",
-        questions=questions,
-        points=points,
-        steps=QUESTIONS,
-        gains=GAINS,
-        rows=rows,
-        lost=round(100 * LOST),
-        widest=WIDEST,
-    )
+    shown = {"questions": questions, "points": points, "share": f"{100 * power(questions, points / 100):.0f}"}
+    shown |= {"steps": QUESTIONS, "gains": GAINS, "lost": round(100 * LOST), "widest": WIDEST}
+    significant = sum(interval.significant for interval in of_sets)
+    return render("bootstrap.html", intervals=of_sets, significant=significant, rows=rows, **shown)
 
 
 class Bootstrap(SphinxDirective):

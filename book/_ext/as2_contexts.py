@@ -18,16 +18,11 @@ KINDS = {
     "dpc": "what is left of b's paragraph",
     "dslc": "the sentences next to b",
 }
+RULES = [f"asutil/sampling/objectives/{kind}.py" for kind in ("contextual", *KINDS)]
+NO_OVERLAP = "The two contexts: not run, no pre-training of this paper has measured them."
 
 
-@register(
-    "contexts",
-    "",
-    files=[
-        "asutil/sampling/formulas.py",
-        *(f"asutil/sampling/objectives/{kind}.py" for kind in ("contextual", *KINDS)),
-    ],
-)
+@register("contexts", "", files=["asutil/sampling/formulas.py", *RULES])
 def contexts(module: str, qualname: str) -> str:
     """One docstring of an installed package, three times: the same a and b, and the context c of each objective."""
     name = f"{module}.{qualname}"
@@ -40,12 +35,8 @@ def contexts(module: str, qualname: str) -> str:
 def sentences_of(module: str, qualname: str) -> list[list[str]]:
     """The paragraphs of one docstring as lists of sentences, cleaned as the corpus does."""
     package, _, _ = module.partition(".")
-    entries = (
-        entry
-        for entry in docstrings.read_docstrings((package,))
-        if (entry.module, entry.qualname) == (module, qualname)
-    )
-    entry = next(entries, None)
+    known = docstrings.read_docstrings((package,))
+    entry = next((entry for entry in known if (entry.module, entry.qualname) == (module, qualname)), None)
     if entry is None:
         raise ValueError("it has no docstring")
     sentences = cleaning.splitter_function("blingfire")
@@ -82,11 +73,7 @@ def panel(kind: str, paragraphs: list[list[str]], home: int) -> list[list[tuple[
     ]
 
 
-@register(
-    "context-overlap",
-    empty="The two contexts: not run, no pre-training of this paper has measured them.",
-    of_paper=True,
-)
+@register("context-overlap", empty=NO_OVERLAP, of_paper=True)
 def overlap_table(data: dict, runs) -> str:
     """How often the contexts of DPC and DSLC are the same, a line a corpus, splitter and budget; "" where no run has the figures."""
     lines = {}

@@ -9,13 +9,8 @@ from aslab.show import markup
 from aslab.show.markup import NAMES
 
 BEFORE = "before training"  # the baseline of a record that is its model before its own training
-UNTRAINED = {
-    "random": "map",
-    "document_order": "map",
-    "zero_shot": "map",
-    "all_sentences": "evidence_f1",
-    "most_frequent_answer": "answer_f1",
-}
+UNTRAINED = dict.fromkeys(("random", "document_order", "zero_shot"), "map")
+UNTRAINED |= {"all_sentences": "evidence_f1", "most_frequent_answer": "answer_f1"}
 SEEN = {
     "map_raw": "raw vectors",
     "map_projected": "as trained",
@@ -99,8 +94,7 @@ def chance_table(data: dict, runs, name: str, *datasets: str) -> str:
         yield row(title, *figures, made_at(lines))
 
     places = [(name, dataset) for dataset in datasets]
-    title_of = lambda _, dataset: NAMES.get(dataset, dataset)
-    body = lines_of(data, runs, places, title_of, of_place, len(UNTRAINED) + 1)
+    body = lines_of(data, runs, places, lambda _, dataset: NAMES.get(dataset, dataset), of_place, len(UNTRAINED) + 1)
     heads = [f"{NAMES[name].capitalize()}, {NAMES[metric]}" for name, metric in UNTRAINED.items()]
     title = "Without any training, on the contexts that the models read: points."
     return table(title, ["Data set", *heads, "Budget"], body)

@@ -86,13 +86,9 @@ def lighten(app, exception) -> None:
         styles[path] = pruned(text, known)
         path.write_text(WOFF.sub("", styles[path]), encoding="utf-8")
     only_icons(static, {int(code, 16) for text in styles.values() for code in ICON.findall(text)})
-    for unused in (
-        *static.rglob("*.map"),
-        *static.rglob("*.woff2"),
-        *static.glob("scripts/fontawesome.js"),
-        *static.glob("*webpack-macros.html"),
-    ):
-        unused.unlink()
+    unused = ("**/*.map", "**/*.woff2", "scripts/fontawesome.js", "*webpack-macros.html")
+    for path in [path for pattern in unused for path in static.glob(pattern)]:
+        path.unlink()
 
 
 # ------------------------------------------------------------------ pages

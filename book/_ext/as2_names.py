@@ -17,16 +17,9 @@ from as2_pages import BOOK, ROOT, module_files
 from aslab import papers
 
 PAGES = BOOK / "api"
-LABELS = {  # sections of a docstring
-    "Paper": "Paper",
-    "Shapes": "Shapes",
-    "Args": "Arguments",
-    "Returns": "Returns",
-    "Yields": "Yields",
-    "Raises": "Errors",
-    "Deviation": "Deviation",
-    "Example": "Example",
-}
+# Sections of a docstring -> how a page calls them.
+LABELS = {name: name for name in ("Paper", "Shapes", "Args", "Returns", "Yields", "Raises", "Deviation", "Example")}
+LABELS |= {"Args": "Arguments", "Raises": "Errors"}
 SECTION = re.compile(rf"^({'|'.join(LABELS)}):\s*(.*)$")
 ARGUMENT = re.compile(r"^(\*{0,2}\w+(?:, \*{0,2}\w+)*): ")
 PARAGRAPH = "\n\n"
@@ -75,19 +68,15 @@ def docstring_lines(node: Definition) -> set[int]:
 
 def public(body: list) -> list[Definition]:
     """The public functions and classes of a module or class; not `main`, which is a command."""
-    return [
-        node
-        for node in body
-        if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_") and node.name != "main"
-    ]
+    definitions = [node for node in body if isinstance(node, Definition)]
+    return [node for node in definitions if not node.name.startswith("_") and node.name != "main"]
 
 
 def exported(package: str) -> list[str]:
     """The dotted names that a package passes on from its modules, by its stub, in their order."""
     path = ROOT / package.replace(".", "/") / "__init__.pyi"
-    imports = (
-        [node for node in tree(path).body if isinstance(node, ast.ImportFrom) and node.module] if path.is_file() else []
-    )
+    body = tree(path).body if path.is_file() else []
+    imports = [node for node in body if isinstance(node, ast.ImportFrom) and node.module]
     return [f"{package}.{node.module}.{alias.name}" for node in imports for alias in node.names]
 
 
@@ -95,9 +84,8 @@ def defined(name: str, known: dict[str, str]) -> str | None:
     """The dotted name under which a name that a package passes on is defined; None for a constant."""
     module, _, last = name.rpartition(".")
     package = module.rpartition(".")[0]
-    return next(
-        (one for one in (name, *known) if one in known and one.startswith(package) and one.endswith(f".{last}")), None
-    )
+    alike = (one for one in (name, *known) if one.startswith(package) and one.endswith(f".{last}"))
+    return next((one for one in alike if one in known), None)
 
 
 @cache

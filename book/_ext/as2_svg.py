@@ -48,9 +48,8 @@ def _defined(marks: list[tuple[str, str, str]], numbers) -> str:
     shared, attributes = _shared(styles)
     looks = list(zip(map(_from_origin, paths), attributes))
     prefix = clips[0].removeprefix("url(#").removesuffix(")")
-    counted = Counter(looks) + Counter(
-        (shape, "") for shape, style in looks if style
-    )  # a `<use>` may have a style of its own
+    bare = Counter((shape, "") for shape, style in looks if style)  # a `<use>` may have a style of its own
+    counted = Counter(looks) + bare
     names = {look: f"{prefix}-{next(numbers)}" for look, count in counted.items() if count > 1}
     made = "".join(f'<path id="{name}" d="{shape}"{style}/>' for (shape, style), name in names.items())
     made = f"<defs>{made}</defs>" if made else ""

@@ -16,13 +16,8 @@ from aslab.analysis import comparisons
 from aslab.show import markup
 from aslab.show.markup import Html
 
-TEMPLATES = Environment(
-    loader=FileSystemLoader(Path(__file__).parents[1] / "templates"),
-    autoescape=True,
-    trim_blocks=True,
-    lstrip_blocks=True,
-    undefined=StrictUndefined,
-)
+LOADER = FileSystemLoader(Path(__file__).parents[1] / "templates")
+TEMPLATES = Environment(loader=LOADER, autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined)
 
 
 class Entry(NamedTuple):

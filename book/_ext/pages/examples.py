@@ -47,11 +47,9 @@ def _part(pair: comparisons.Pair, rows, shown: list[Example], held: bool) -> str
         counts = f" Of {len(fate):,} questions: {told}, by first place."
     if shown:
         note = f" Text: {licence_of(pair.dataset)}."
+    elif held:
+        note = " The texts of its questions are not available here."
     else:
-        note = (
-            " The texts of its questions are not available here."
-            if held
-            else " The two records keep no list of the same question."
-        )
+        note = " The two records keep no list of the same question."
     tables = "".join(f'<div class="as2-box" tabindex="0">{table_of(one)}</div>' for one in shown)
     return f"<p><strong>{escape(pair.place)}.</strong>{escape(counts + note)}</p>{tables}"

@@ -35,18 +35,14 @@ def findings_html(data: dict, runs: pd.DataFrame) -> str:
 def _sentence(data: dict, one: Judged) -> Html:
     """A claim, what was compared, and the result; on pydocs the claim's own words, which name other data, are left out."""
     claim, where = one.outcome.claim, one.outcome.where
-    words = (
-        ""
-        if one.family == PYDOCS
-        else f"<q>{escape(claim['claim'])}</q> <small>{escape(comparisons.with_day(claim['where'], claim))}</small> "
-    )
+    words, rows = "", comparisons.rows_of_claim(data, claim)
+    if one.family != PYDOCS:
+        words = f"<q>{escape(claim['claim'])}</q> <small>{escape(comparisons.with_day(claim['where'], claim))}</small> "
     if where is None:
-        return Html(
-            f"{words}{escape(comparisons.rows_of_claim(data, claim))}: {markup.said(one.word, one.outcome.reason)}"
-        )
+        return Html(f"{words}{escape(rows)}: {markup.said(one.word, one.outcome.reason)}")
     questions = f"{one.outcome.questions} questions of {one.sample}, " * bool(one.outcome.questions)
     settings = f"{where.seed_words}, budget {where.budget}, {models(where, claim)}"
-    compared = f"{comparisons.rows_of_claim(data, claim)}, {questions}{settings}"
+    compared = f"{rows}, {questions}{settings}"
     notes = "; ".join(filter(None, [_result(one), *_notes(data, one)]))
     return Html(f"{words}{escape(compared)}: {markup.word(one.word)} {escape(notes)}.")
 

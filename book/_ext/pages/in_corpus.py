@@ -20,15 +20,10 @@ def in_corpus_table(paper: str) -> str:
         "corpus of pre-training."
     )
     rows = papers.read(paper)["rows"]
-    body = [
-        markup.line(
-            [
-                f"{rows[pair.row]['name']} − {rows[pair.other]['name']}",
-                *numbers(markup.points(pair.every), markup.points(pair.without)),
-            ]
-        )
-        for pair in pairs
-    ]
+    body = []
+    for pair in pairs:
+        compared = f"{rows[pair.row]['name']} − {rows[pair.other]['name']}"
+        body.append(markup.line([compared, *numbers(markup.points(pair.every), markup.points(pair.without))]))
     heads = ["Row A − row B", "All test questions [95 %]", "Without these [95 %]"]
     title = (
         "Differences in MAP on test questions, points; the interval is over questions and seeds. "
