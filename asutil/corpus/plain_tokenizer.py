@@ -32,16 +32,10 @@ class PlainTokenizer:
         self.backend_tokenizer, self.config, self.name_or_path = backend, config, name_or_path
         self.model_input_names = config.get("model_input_names", ["input_ids", "token_type_ids", "attention_mask"])
         id_of = lambda token: backend.token_to_id(token["content"] if isinstance(token, dict) else token)
-        ids = {
-            name: id_of(token)
-            for name, token in config.items()
-            if name.endswith("_token") and isinstance(token, (str, dict))
-        }
-        more = [
-            id_of(token)
-            for name in ("additional_special_tokens", "extra_special_tokens")
-            for token in config.get(name) or ()
-        ]
+        named = {name: token for name, token in config.items() if name.endswith("_token")}
+        ids = {name: id_of(token) for name, token in named.items() if isinstance(token, (str, dict))}
+        lists = (config.get(name) or () for name in ("additional_special_tokens", "extra_special_tokens"))
+        more = [id_of(token) for tokens in lists for token in tokens]
         self.all_special_ids = sorted({number for number in (*ids.values(), *more) if number is not None})
         self.pad_token_id, self.mask_token_id = ids.get("pad_token"), ids.get("mask_token")
         if self.pad_token_id is None:

@@ -38,13 +38,9 @@ class Ragged:
         """The examples of some rows, in their order."""
         lengths = self.lengths[rows]
         tokens = gathered(self.offsets[rows], lengths)
-        return Ragged(
-            ids=self.ids[tokens],
-            offsets=np.concatenate([[0], lengths.cumsum()]),
-            types=None if self.types is None else self.types[tokens],
-            positions=None if self.positions is None else self.positions[tokens],
-            firsts=None if self.firsts is None else self.firsts[rows],
-        )
+        types, positions = (None if each is None else each[tokens] for each in (self.types, self.positions))
+        firsts = None if self.firsts is None else self.firsts[rows]
+        return Ragged(self.ids[tokens], np.concatenate([[0], lengths.cumsum()]), types, positions, firsts)
 
     def targets(self, rows: np.ndarray, begins: np.ndarray, labels, masked=None, members=None) -> dict[str, np.ndarray]:
         """What a micro-batch of some rows has besides their tokens, which begin at `begins` in its flat ids.

@@ -128,12 +128,7 @@ class TripletBatches(batches.FinetuningBatches):
 
 
 def examples_for(
-    architecture: str,
-    tokenizer,
-    questions,
-    limit: int | None = None,
-    expected: int | None = None,
-    per_question: int | None = None,
+    architecture: str, tokenizer, questions, limit: int | None = None, expected: int | None = None, per_question=None
 ) -> LabelledPairs:
     """The training examples of a siamese or a triplet network.
 

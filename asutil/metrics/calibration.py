@@ -94,11 +94,8 @@ def answering(scores: pd.DataFrame) -> pd.DataFrame:
     table = pd.DataFrame({"question": scores["question_id"], "right": checked_labels(scores["label"])})
     table["score"] = checked_scores(scores["score"])
     table["order"] = checked_scores(scores["order"]) if "order" in scores else table["score"]
-    best = (
-        table.sort_values(["order", "right"], ascending=[False, True], kind="stable")
-        .groupby("question", sort=False)
-        .first()
-    )
+    ordered = table.sort_values(["order", "right"], ascending=[False, True], kind="stable")
+    best = ordered.groupby("question", sort=False).first()
     answerable = table.groupby("question").right.any().sum()
     at = best.groupby("score").right.agg(["size", "sum"]).sort_index(ascending=False).cumsum()[::-1]
     recall = at["sum"] / max(answerable, 1)

@@ -134,12 +134,8 @@ def tiny(tokenizer, seed: int = 0, mlm: bool = True) -> PairEncoder:
         >>> model.generator.config.hidden_size, model.backbone.config.hidden_size, model.fresh
         (32, 128, ('pair', 'mlm', 'detection'))
     """
-    shared = {
-        "vocab_size": len(tokenizer),
-        "pad_token_id": tokenizer.pad_token_id,
-        "embedding_size": 128,
-        "num_hidden_layers": 2,
-    }
+    shared = {"vocab_size": len(tokenizer), "pad_token_id": tokenizer.pad_token_id}
+    shared |= {"embedding_size": 128, "num_hidden_layers": 2}
     config = ElectraConfig(**shared, hidden_size=128, num_attention_heads=4, intermediate_size=512)
     with checkpoints.seeded(seed):
         pair = AutoModelForSequenceClassification.from_config(config)

@@ -215,11 +215,7 @@ class SentenceTransformerEncoder:
     """
 
     def __init__(
-        self,
-        model: str | Path,
-        max_tokens: int | None = 128,
-        device: str | None = None,
-        prompts: dict[str, str] | None = None,
+        self, model: str | Path, max_tokens: int | None = 128, device: str | None = None, prompts: dict | None = None
     ):
         from sentence_transformers import SentenceTransformer
 

@@ -122,13 +122,9 @@ class EvidenceFinder(nn.Module):
             nn.init.zeros_(head.bias)
         self.projection = None  # drawn last, so that the other heads do not depend on it
         if contrast.projection != "none":
-            self.projection = QuestionTypeProjection(
-                size,
-                classes=max(self.types) + 1 if contrast.projection == "per_type" else 1,
-                size=contrast.projection_size,
-                form=contrast.similarity,
-                dropout=contrast.projection_dropout,
-            )
+            classes = max(self.types) + 1 if contrast.projection == "per_type" else 1
+            options = {"form": contrast.similarity, "dropout": contrast.projection_dropout}
+            self.projection = QuestionTypeProjection(size, classes, contrast.projection_size, **options)
         self.reads_globally = "global_attention_mask" in inspect.signature(backbone.forward).parameters
 
     @property

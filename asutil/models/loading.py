@@ -161,11 +161,8 @@ def _restore_heads(name, model: PairEncoder, saved: dict, keep_head: bool, membe
     """Copy the saved heads into those that the model has, and add a pair head for each further member of a union."""
     scorer = model.HEADS[0]
     saved_names = {key.split(".")[0] for key in saved}
-    restored = [
-        head
-        for head in model.HEADS
-        if head in saved_names and getattr(model, head) is not None and (keep_head or head != scorer)
-    ]
+    known = [head for head in model.HEADS if head in saved_names and getattr(model, head) is not None]
+    restored = [head for head in known if keep_head or head != scorer]
     further = {head for head in saved_names if head.removeprefix("pair_").isdigit()}
     for head in restored:
         checkpoints.restore(model.head_parameters(head), saved, name)
@@ -177,12 +174,8 @@ def _restore_heads(name, model: PairEncoder, saved: dict, keep_head: bool, membe
     model.fresh = tuple(head for head in model.fresh if head not in restored)
 
 
-MADE_HERE = {
-    "tiny": tiny,
-    "tiny_electra": electra.tiny,
-    "mini": mini,
-    "pydocs_electra": lambda *given: plugins.pydocs("backbone").electra_pair(*given),
-}
+MADE_HERE = {"tiny": tiny, "tiny_electra": electra.tiny, "mini": mini}
+MADE_HERE["pydocs_electra"] = lambda *given: plugins.pydocs("backbone").electra_pair(*given)
 
 
 def start_from(

@@ -11,20 +11,12 @@ from ..io import checkpoints, disk
 
 def parameters_of(model: nn.Module, heads: Iterable[str]) -> dict[str, nn.Parameter]:
     """The parameters of some heads of a model by name, without heads that the model lacks."""
-    modules = {head: getattr(model, head) for head in heads}
-    return {
-        name: parameter
-        for head, module in modules.items()
-        if module is not None
-        for name, parameter in module.named_parameters(head)
-    }
+    modules = {head: getattr(model, head) for head in heads if getattr(model, head) is not None}
+    return dict(named for head, module in modules.items() for named in module.named_parameters(head))
 
 
 def save_model(
-    folder: str | Path,
-    model: nn.Module,
-    heads: dict[str, nn.Parameter] | None,
-    add_files: Callable[[Path], None] | None = None,
+    folder: str | Path, model: nn.Module, heads: dict[str, nn.Parameter] | None, add_files: Callable | None = None
 ) -> Path:
     """Write a model's backbone, heads and tokenizer, and the files that a kind of model adds: all of it, or nothing.
 

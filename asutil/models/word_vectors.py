@@ -47,9 +47,8 @@ class WordVectors:
     def __init__(self, model: str | Path, cache: str | Path | None = None):
         self.file = _vectors_file(model)
         self._sha256 = hub.sha256(self.file)
-        folder = _converted(
-            self.file, Path(cache or platformdirs.user_cache_path("asutil")) / f"word_vectors_{self._sha256[:12]}"
-        )
+        cache = Path(cache or platformdirs.user_cache_path("asutil"))
+        folder = _converted(self.file, cache / f"word_vectors_{self._sha256[:12]}")
         try:
             self.vectors = np.asarray(np.load(folder / "vectors.npy", mmap_mode="r", allow_pickle=False))
         except (ValueError, EOFError) as error:

@@ -18,7 +18,7 @@ from transformers import (
 )
 
 from ..io import checkpoints, hub
-from ..models import electra
+from ..models import electra, loading
 from ..models import pair as pair_models
 
 WINDOW = 64  # tokens that a token of a Longformer reads, on both sides together
@@ -40,13 +40,8 @@ def electra_pair(tokenizer, seed: int = 0, mlm: bool = True) -> pair_models.Pair
         mlm: with the generator and the token-detection head.
     """
     source = masked_model()
-    config = ElectraConfig(
-        **_size(source.config),
-        embedding_size=source.config.hidden_size,
-        max_position_embeddings=len(_positions(source)),
-        layer_norm_eps=source.config.layer_norm_eps,
-        type_vocab_size=1,
-    )
+    lengths = {"embedding_size": source.config.hidden_size, "max_position_embeddings": len(_positions(source))}
+    config = ElectraConfig(**_size(source.config), **lengths)
     backbone = _bare(source) | {"embeddings.position_embeddings.weight": _positions(source)}
     with checkpoints.seeded(seed):
         pair = AutoModelForSequenceClassification.from_config(config)
@@ -71,14 +66,8 @@ def longformer(tokenizer) -> LongformerModel:
     source = masked_model()
     positions, table = _positions(source), source.roberta.embeddings.position_embeddings.weight
     offset = len(table) - len(positions)
-    config = LongformerConfig(
-        **_size(source.config),
-        attention_window=WINDOW,
-        max_position_embeddings=LONG + offset,
-        type_vocab_size=1,
-        layer_norm_eps=source.config.layer_norm_eps,
-    )
-    model = LongformerModel(config)
+    lengths = {"attention_window": WINDOW, "max_position_embeddings": LONG + offset}
+    model = LongformerModel(LongformerConfig(**_size(source.config), **lengths))
     state = _bare(source)
     state["embeddings.position_embeddings.weight"] = torch.cat([table[:offset], _repeated(positions, LONG)])
     for name, value in list(state.items()):
@@ -101,20 +90,11 @@ def led_config(tokenizer, size: dict) -> LEDConfig:
     """Of an LED with a decoder of one layer, for answers of at most 64 tokens; size: the names of a RoBERTa's config."""
     sides = {f"{side}_attention_heads": size["num_attention_heads"] for side in ("encoder", "decoder")}
     sides |= {f"{side}_ffn_dim": size["intermediate_size"] for side in ("encoder", "decoder")}
-    return LEDConfig(
-        **sides,
-        vocab_size=size["vocab_size"],
-        d_model=size["hidden_size"],
-        encoder_layers=size["num_hidden_layers"],
-        decoder_layers=1,
-        attention_window=[WINDOW] * size["num_hidden_layers"],
-        max_encoder_position_embeddings=LONG,
-        max_decoder_position_embeddings=64,
-        pad_token_id=tokenizer.pad_token_id,
-        bos_token_id=tokenizer.bos_token_id,
-        eos_token_id=tokenizer.eos_token_id,
-        decoder_start_token_id=tokenizer.eos_token_id,
-    )
+    layers = size["num_hidden_layers"]
+    sizes = {"vocab_size": size["vocab_size"], "d_model": size["hidden_size"], "attention_window": [WINDOW] * layers}
+    sizes |= {"max_encoder_position_embeddings": LONG, "max_decoder_position_embeddings": 64}
+    ids = loading.special_ids(tokenizer) | {"decoder_start_token_id": tokenizer.eos_token_id}
+    return LEDConfig(encoder_layers=layers, decoder_layers=1, **sides, **sizes, **ids)
 
 
 def _led_encoder(source: RobertaForMaskedLM) -> dict[str, torch.Tensor]:
@@ -142,7 +122,8 @@ def _led_encoder(source: RobertaForMaskedLM) -> dict[str, torch.Tensor]:
 
 def _size(config) -> dict:
     names = ("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size")
-    return {name: getattr(config, name) for name in (*names, "pad_token_id", "bos_token_id", "eos_token_id")}
+    more = ("layer_norm_eps", "type_vocab_size", "pad_token_id", "bos_token_id", "eos_token_id")
+    return {name: getattr(config, name) for name in (*names, *more)}
 
 
 def _bare(source: RobertaForMaskedLM) -> dict[str, torch.Tensor]:

@@ -95,11 +95,8 @@ class MultiSentenceSampler(BaseSampler):
         anchors = paragraphs[sizes[paragraphs] >= need]
         anchors = anchors[~self._incomplete(anchors)]
         if not len(anchors):
-            raise self._no_anchor(
-                sizes,
-                f"paragraphs of {1 + self.positives} or more sentences without copies, "
-                f"and {self.negatives} more elsewhere that repeat none of them",
-            )
+            own = f"paragraphs of {1 + self.positives} or more sentences without copies"
+            raise self._no_anchor(sizes, f"{own}, and {self.negatives} more elsewhere that repeat none of them")
         return anchors
 
     def lengths(self, p):

@@ -72,13 +72,8 @@ class StepTrainer:
         gpu, options = self.device.type == "cuda", self.options
         if gpu:
             processes.open_many_files()
-        loader = DataLoader(
-            self.batches,
-            batch_size=None,
-            sampler=range(self.step, self.steps),
-            num_workers=2 if gpu else 0,
-            pin_memory=gpu,
-        )
+        workers = {"num_workers": 2 if gpu else 0, "pin_memory": gpu}
+        loader = DataLoader(self.batches, batch_size=None, sampler=range(self.step, self.steps), **workers)
         hidden = not (options.progress and processes.first())
         with tqdm(total=self.steps, initial=self.step, unit=" steps", disable=hidden, dynamic_ncols=True) as bar:
             expected = expectation.Expectation(self.steps - self.step, bar, options.roughly)
