@@ -16,15 +16,14 @@ def names_of(package: str) -> Callable[[str], object]:
     module = sys.modules[package]
     stub = ast.parse(Path(module.__file__).with_suffix(".pyi").read_text("utf-8"))
     source = {alias.name: node.module for node in stub.body if node.module for alias in node.names}
+    modules = lambda: {one.name for one in pkgutil.iter_modules(module.__path__)}
 
     def find(name: str):
         if name in source:
             return getattr(importlib.import_module(f"{package}.{source[name]}"), name)
-        if name in {module.name for module in pkgutil.iter_modules(sys.modules[package].__path__)}:
+        if name in modules():
             return importlib.import_module(f"{package}.{name}")
         raise AttributeError(f"module {package!r} has no attribute {name!r}")
 
-    module.__dir__ = lambda: sorted(
-        {*vars(module), *source, *(one.name for one in pkgutil.iter_modules(module.__path__))}
-    )
+    module.__dir__ = lambda: sorted({*vars(module), *source, *modules()})
     return find
