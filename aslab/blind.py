@@ -32,9 +32,8 @@ def record(folders: list[Path], own: str | None = None) -> dict:
     finished = [rundir.finished(folder, "finetune", "embed") for folder in folders]
     for folder, run in finished:  # all are looked at before the first is scored
         if run["settings"].get("architecture") == "untrained":
-            raise ValueError(
-                f"{folder.name}: expected a run that trained a model, its encoder was used as it was given"
-            )
+            came = "its encoder was used as it was given"
+            raise ValueError(f"{folder.name}: expected a run that trained a model, {came}")
     for folder, run in finished:
         about = measured.of_run(run, "dataset", "protocol", "model", "architecture")
         about["model"] = _pretrained(about["model"])

@@ -34,10 +34,9 @@ def load(notebook: str, given: dict) -> dict[str, dict[str, Split]]:
     context = own.get("architecture") == "context"
     loaded, named = {}, {}
     for name, path in runs.also_ranked(own).items():
-        if (other := named.setdefault(file_of(name, "test"), name)) != name:
-            raise ValueError(
-                f"also_rank: {other} and {name} would share the file {file_of(name, 'test')}: rename one of them"
-            )
+        file = file_of(name, "test")
+        if (other := named.setdefault(file, name)) != name:
+            raise ValueError(f"also_rank: {other} and {name} would share the file {file}: rename one of them")
         require_unseen(path, own)
         shared = {parameter: value for parameter, value in given.items() if parameter not in OF_ITS_OWN}
         s = settings(notebook, shared | {"dataset": path})

@@ -100,9 +100,8 @@ def characters(number: int, document) -> int:
     """The size of a document. Raises: ValueError naming a document that is no text, or whose text cannot be written."""
     parts = [document] if isinstance(document, str) else document
     if not isinstance(parts, list | tuple):
-        raise ValueError(
-            f"document {number}: expected text, a list of paragraphs or a list of lists of sentences, got {document!r:.80}"
-        )
+        expected = "text, a list of paragraphs or a list of lists of sentences"
+        raise ValueError(f"document {number}: expected {expected}, got {document!r:.80}")
     texts = [text for part in parts for text in (part if isinstance(part, list | tuple) else [part])]
     for text in texts:
         if not isinstance(text, str):

@@ -59,9 +59,8 @@ def parts_of(source) -> list[str]:
     source = str(source)
     parts = [source] if Path(source).exists() and source else [part.strip() for part in source.split(",")]
     if not all(parts):
-        raise ValueError(
-            f"corpus {source!r}: expected pydocs, a hub id owner/name, a folder or a file, several joined by commas; one is empty"
-        )
+        expected = "pydocs, a hub id owner/name, a folder or a file, several joined by commas"
+        raise ValueError(f"corpus {source!r}: expected {expected}; one is empty")
     return parts
 
 
@@ -85,9 +84,8 @@ def _documents_of_one(source, split, text_column, separator, exclude_titles):
     else:
         paths = mirrored_files(source, split) or files_of(remote.path_of(source))
         if not paths:
-            raise FileNotFoundError(
-                f"corpus {source}: no .parquet, .jsonl or .txt file; it holds {files.listing(remote.path_of(source))}"
-            )
+            holds = files.listing(remote.path_of(source))
+            raise FileNotFoundError(f"corpus {source}: no .parquet, .jsonl or .txt file; it holds {holds}")
         rows = itertools.chain.from_iterable(read_rows(path, column) for path in paths)
     return _texts(source, rows, column, separator or form.separator, exclude_titles)
 
@@ -102,9 +100,8 @@ def mirrored_files(source: str, split: str) -> list[Path]:
     if folder is None:
         return []
     if config and config != default and not (folder / config).is_dir():
-        raise FileNotFoundError(
-            f"corpus {source}: the mirror has no folder {config} in {hub_id}; it holds {files.listing(folder)}"
-        )
+        holds = files.listing(folder)
+        raise FileNotFoundError(f"corpus {source}: the mirror has no folder {config} in {hub_id}; it holds {holds}")
     return hub.parquet_files(hub_id, split, config or default)
 
 
@@ -137,9 +134,8 @@ def files_of(path: Path) -> list[Path]:
     if path.is_dir():
         return sorted(file for file in _leaves(path) if file.suffix.lower() in SUFFIXES)
     if not path.is_file():
-        raise FileNotFoundError(
-            f"corpus {str(path)!r} does not exist (expected pydocs, a hub id owner/name, a folder or a file)"
-        )
+        expected = "pydocs, a hub id owner/name, a folder or a file"
+        raise FileNotFoundError(f"corpus {str(path)!r} does not exist (expected {expected})")
     if path.suffix.lower() not in SUFFIXES:
         unpack = f": unpack it first (gunzip --keep {path.name})" * (path.suffix.lower() == ".gz")
         raise ValueError(
@@ -206,9 +202,8 @@ def _texts(source: str, rows, column: str, separator: str, exclude_titles: froze
     for location, row in rows:
         text = row.get(column)
         if not isinstance(text, str):
-            raise ValueError(
-                f"{location}: expected text in {column!r}, got {type(text).__name__} (columns: {', '.join(row)})"
-            )
+            came = f"{type(text).__name__} (columns: {', '.join(row)})"
+            raise ValueError(f"{location}: expected text in {column!r}, got {came}")
         files.require_encodable(text, f"{location}, {column!r}")
         title = row.get("title")
         if isinstance(title, str) and title in exclude_titles:

@@ -163,9 +163,8 @@ def _check_positives(questions: Split, published: float, where: str) -> None:
     positives = int(questions.positives().sum())
     came = [100 * positives / questions.report["kept"]["candidates"], positives / len(questions)]
     if all(abs(value - published) > 0.01 for value in came):
-        raise ValueError(
-            f"{where}: expected {published} positives in 100 candidates or a question, got {came[0]:.2f} and {came[1]:.2f}"
-        )
+        expected = f"{published} positives in 100 candidates or a question"
+        raise ValueError(f"{where}: expected {expected}, got {came[0]:.2f} and {came[1]:.2f}")
 
 
 def _pydocs() -> dict[str, Split]:
@@ -187,8 +186,7 @@ def _path(name) -> Path:
     path = remote.path_of(name)
     if not path.exists():
         if isinstance(name, Path) or len(path.parts) > 1 or table_files.ending_of(path):
-            raise FileNotFoundError(
-                f"{path} does not exist: expected a folder, or a file that ends in {', '.join(tables.SUFFIXES)}"
-            )
+            expected = f"a folder, or a file that ends in {', '.join(tables.SUFFIXES)}"
+            raise FileNotFoundError(f"{path} does not exist: expected {expected}")
         require_one_of("data set (and no such file or folder)", str(name), ANSWERS)
     return path

@@ -109,9 +109,8 @@ def leaderboard(claims: Sequence[Claim], predictions: Sequence[int], path: str |
     lines = []
     for claim, predicted in zip(claims, predictions):
         if not re.fullmatch(r"\d+", claim.id) or predicted not in range(len(LABELS)):
-            raise ValueError(
-                f"claim {claim.id!r}: expected a whole number as id and a class of 0, 1, 2; got class {predicted!r}"
-            )
+            expected = "a whole number as id and a class of 0, 1, 2"
+            raise ValueError(f"claim {claim.id!r}: expected {expected}; got class {predicted!r}")
         evidence = [[piece.title, piece.sentence] for piece in claim.evidence[:MOST]]
         line = {"id": int(claim.id), "predicted_label": LABELS[int(predicted)], "predicted_evidence": evidence}
         lines.append(json.dumps(line, ensure_ascii=False) + "\n")

@@ -44,9 +44,8 @@ def check(split, where) -> Order:
     if order.sorted > 0.5:
         reasons.append(f"{order.sorted:.0%} of the questions have their candidates in alphabetical order")
     if reasons:
-        raise ValueError(
-            f"{where}: expected rows in the order of their documents, which gives candidates a context; {'; '.join(reasons)}"
-        )
+        expected = "rows in the order of their documents, which gives candidates a context"
+        raise ValueError(f"{where}: expected {expected}; {'; '.join(reasons)}")
     return order
 
 

@@ -179,9 +179,8 @@ def _paths(name) -> tuple[str | None, dict[str, Path | None]]:
     """The data set whose release a folder has, None for questions of one's own; and the file of each split, None for an absent test."""
     folder = remote.path_of(name)
     if not folder.is_dir():
-        raise FileNotFoundError(
-            f"{name}: expected one of {', '.join(KINDS)} or a folder with questions{spelling.nearest(name, tuple(KINDS))}"
-        )
+        expected = f"one of {', '.join(KINDS)} or a folder with questions"
+        raise FileNotFoundError(f"{name}: expected {expected}{spelling.nearest(name, tuple(KINDS))}")
     released = next((other for other in LONG if _release(folder, other)), None)
     if released:
         paths = _release(folder, released)
@@ -190,9 +189,8 @@ def _paths(name) -> tuple[str | None, dict[str, Path | None]]:
     for split in ("train", "dev"):
         if split not in paths:
             names = ", ".join(data.release[split] for data in LONG.values() if data.release)
-            raise FileNotFoundError(
-                f"{folder}: expected {split}.jsonl or one of {names}; it holds {files.listing(folder)}"
-            )
+            expected = f"{split}.jsonl or one of {names}"
+            raise FileNotFoundError(f"{folder}: expected {expected}; it holds {files.listing(folder)}")
     return released, {split: paths.get(split) for split in SPLITS}
 
 
@@ -226,14 +224,12 @@ def _check_own(question: LongQuestion, location: str, first_of_form: dict[str, s
     passages = [" ".join([passage.title, *passage.sentences]) for passage in question.passages]
     for answer in question.answers:
         if answer.kind == "span" and not any(answer.text in passage for passage in passages):
-            raise ValueError(
-                f"{location}: expected a span that stands in the context as it is written, got {answer.text[:80]!r}"
-            )
+            expected = "a span that stands in the context as it is written"
+            raise ValueError(f"{location}: expected {expected}, got {answer.text[:80]!r}")
     kinds = {answer.kind for answer in question.answers}
     if "span" in kinds and len(question.answers) > 1:
-        raise ValueError(
-            f"{location}: expected one answer with a span, got {len(question.answers)}: several are for {', '.join(KINDS['qasper'])}"
-        )
+        hint = f"several are for {', '.join(KINDS['qasper'])}"
+        raise ValueError(f"{location}: expected one answer with a span, got {len(question.answers)}: {hint}")
     form = _form(question)
     if form is None:
         return

@@ -141,9 +141,8 @@ def divided(whole: Split, path) -> dict[str, Split]:
     for number, start in enumerate(whole.starts):
         members[same_text(whole.table["question"][int(start)].as_py())].append(number)
     if len(members) < 3:
-        raise ValueError(
-            f"{path}: expected at least 3 questions with different texts to share out as train, dev and test, got {len(members)}"
-        )
+        expected = "at least 3 questions with different texts to share out as train, dev and test"
+        raise ValueError(f"{path}: expected {expected}, got {len(members)}")
     order = sorted(members, key=lambda text: text_hash(text, "side"))
     tenth = max(1, len(whole) // 10)
     numbers = {"train": [], "dev": [], "test": []}

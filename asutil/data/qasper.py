@@ -50,9 +50,8 @@ def rows(location: str, paper: dict) -> Iterator[tuple[str, dict, Counter]]:
                 kind, answer_text = _answer(answer)
                 evidence = list(map(plain, answer["evidence"] or []))
             if not answer_text:
-                raise ValueError(
-                    f"{where}: expected an answer, got none: no span, no free form, neither yes nor no, not unanswerable"
-                )
+                came = "no span, no free form, neither yes nor no, not unanswerable"
+                raise ValueError(f"{where}: expected an answer, got none: {came}")
             pairs = _places(evidence, places, kind, lost)
             answers.append({"answer": answer_text, "kind": kind, "evidence": pairs})
         yield f"{location}, question {id}", {"id": id, "question": text, "passages": passages, "answers": answers}, lost

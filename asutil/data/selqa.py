@@ -34,9 +34,8 @@ def build(source: str | Path, folder: str | Path) -> dict:
     inside = source / "ass" if (source / "ass").is_dir() else source
     paths = {split: inside / f"selqa-ass-{split}.json" for split in SPLITS}
     if missing := [paths[split].name for split in ("dev", "test") if not paths[split].is_file()]:
-        raise FileNotFoundError(
-            f"{inside}: expected {', '.join(missing)} of github.com/emorynlp/selqa; it holds {files.listing(inside)}"
-        )
+        expected = f"{', '.join(missing)} of github.com/emorynlp/selqa"
+        raise FileNotFoundError(f"{inside}: expected {expected}; it holds {files.listing(inside)}")
     released = [path for path in paths.values() if path.is_file()]
 
     def questions():

@@ -46,9 +46,8 @@ def read(path: Path) -> tuple[pa.Table, np.ndarray]:
     """
     ending = ending_of(path)
     if ending is None:
-        raise ValueError(
-            f"{path}: expected a file that ends in {', '.join(SUFFIXES)}, got {path.suffix or 'no ending'}{_advice(path)}"
-        )
+        expected = f"a file that ends in {', '.join(SUFFIXES)}"
+        raise ValueError(f"{path}: expected {expected}, got {path.suffix or 'no ending'}{_advice(path)}")
     if path.stat().st_size == 0:
         raise ValueError(f"{path} is empty")
     if ending == ".parquet":

@@ -140,9 +140,8 @@ def examples_for(
     if architecture == "triplet":
         triplets = Triplets(tokenizer, questions, limit, per_question)
         if expected not in (None, triplets.all):
-            raise ValueError(
-                f"expected {expected:,} triplets of a question, a right and a wrong candidate, got {triplets.all:,}"
-            )
+            wanted = f"{expected:,} triplets of a question, a right and a wrong candidate"
+            raise ValueError(f"expected {wanted}, got {triplets.all:,}")
         return triplets
     for name, value in (("triplet_limit", limit), ("triplets_per_question", per_question)):
         if value is not None:

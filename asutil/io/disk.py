@@ -226,9 +226,8 @@ def read_json(path: Path) -> dict:
         expected = content.pop(SEAL)
         came = sealed(content)[SEAL]
     except (ValueError, RecursionError, KeyError, TypeError, AttributeError) as error:
-        raise ValueError(
-            f"{where} is damaged, or of no version that writes {SEAL}: {type(error).__name__}: {error}"
-        ) from error
+        reason = f"{type(error).__name__}: {error}"
+        raise ValueError(f"{where} is damaged, or of no version that writes {SEAL}: {reason}") from error
     if came != expected:
         raise ValueError(
             f"{where} is damaged or was changed: sha256 {str(expected)[:16]} expected, its content has {came[:16]}"

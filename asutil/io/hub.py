@@ -86,9 +86,8 @@ def parquet_files(hub_id: str, split: str, config: str | None = None, revision: 
         from . import files
 
         where = f"{config}/" if config else ""
-        cached = " (in the hub's cache; without a network, what was not downloaded before is missing)" * (
-            mirror(hub_id) is None
-        )
+        cached = " (in the hub's cache; without a network, what was not downloaded before is missing)"
+        cached *= mirror(hub_id) is None
         raise FileNotFoundError(
             f"{hub_id}: expected {where}{split}.parquet or {where}{split}-00000-of-00001.parquet, its folder holds "
             f"{files.listing(folder, '**/*.parquet')}{cached}"

@@ -25,9 +25,8 @@ def folder(name: str | Path) -> Path:
     try:
         path = Path(snapshot_download(str(name), allow_patterns=[f"*{ending}" for ending in READ]))
     except Exception as error:
-        raise FileNotFoundError(
-            f"{printable(str(name))}: no such folder, and {hub.unreachable(str(name), error)}"
-        ) from error
+        reason = hub.unreachable(str(name), error)
+        raise FileNotFoundError(f"{printable(str(name))}: no such folder, and {reason}") from error
     checkpoints.check_files(path)
     return path
 

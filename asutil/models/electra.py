@@ -104,9 +104,8 @@ def tie(generator: nn.Module, backbone: nn.Module) -> None:
     """
     expected, shape = (tuple(model.get_input_embeddings().weight.shape) for model in (backbone, generator))
     if expected != shape:
-        raise ValueError(
-            f"generator and discriminator share token embeddings: (vocabulary, size) {expected} expected, got {shape}"
-        )
+        reason = "generator and discriminator share token embeddings"
+        raise ValueError(f"{reason}: (vocabulary, size) {expected} expected, got {shape}")
     pair_models.share_embeddings(generator, backbone)
     for name in TIED:
         own, shared = (getattr(model.embeddings, name) for model in (generator.base_model, backbone))

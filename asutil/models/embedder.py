@@ -202,9 +202,8 @@ def settings_of(
     Raises: ValueError for an unknown value, or one that only another network or encoder has.
     """
     if encoder != "transformer" and (architecture, pooling) != ("untrained", None):
-        raise ValueError(
-            f"{encoder} is taken as it is: architecture=untrained and no pooling expected, got {architecture} and {pooling}"
-        )
+        expected = "architecture=untrained and no pooling expected"
+        raise ValueError(f"{encoder} is taken as it is: {expected}, got {architecture} and {pooling}")
     if architecture == "untrained" and (excess := _names_with_value(training)):
         raise ValueError(f"{excess}: nothing is trained (architecture=untrained)")
     triplet = {"margin": margin, "distance": distance, "selection": selection}
@@ -214,9 +213,8 @@ def settings_of(
         spelling.require_one_of("distance", distance, DISTANCES)
         spelling.require_one_of("selection", selection, losses.SELECTIONS)
     elif excess := _names_with_value(triplet):
-        raise ValueError(
-            f"{excess}: only the triplet network has one (architecture=triplet), got architecture={architecture}"
-        )
+        reason = "only the triplet network has one (architecture=triplet)"
+        raise ValueError(f"{excess}: {reason}, got architecture={architecture}")
     spelling.require_one_of("architecture", architecture, ARCHITECTURES)
     if encoder == "transformer":
         spelling.require_one_of("pooling", pooling, POOLINGS)

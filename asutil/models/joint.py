@@ -60,9 +60,8 @@ def shape(
     absent = slotted if head in POOLED else {}
     for name, value in (absent if joint else {"head": head, "k": k} | slotted).items():
         if value is not None:
-            raise ValueError(
-                f"{name}: only joint models have one (architecture=joint, objective=mspp, ie_1, ae_1), got {value!r}"
-            )
+            those = "architecture=joint, objective=mspp, ie_1, ae_1"
+            raise ValueError(f"{name}: only joint models have one ({those}), got {value!r}")
     if not joint:
         return None
     if head in POOLED:
@@ -83,9 +82,8 @@ def check_head(saved: Joint, wanted: Joint, name) -> None:
     for field, option in options.items():
         former, choice = getattr(saved, field), getattr(wanted, field)
         if saved.head == wanted.head and former != choice:
-            raise ValueError(
-                f"{name}: its {saved.head} head has {option} {former}, got {choice}: take that, or a fresh head (keep_head false)"
-            )
+            advice = "take that, or a fresh head (keep_head false)"
+            raise ValueError(f"{name}: its {saved.head} head has {option} {former}, got {choice}: {advice}")
 
 
 class JointEncoder(PairEncoder):
@@ -183,13 +181,11 @@ def over(model: PairEncoder, joint: Joint, seed: int = 0) -> JointEncoder:
     """
     backbone, slots = model.backbone, joint.head in EVIDENCE
     if slots and "position_ids" not in inspect.signature(backbone.forward).parameters:
-        raise ValueError(
-            f"{backbone.config.model_type} takes no positions, which a joint input needs: take roberta, bert or electra"
-        )
+        kind = backbone.config.model_type
+        raise ValueError(f"{kind} takes no positions, which a joint input needs: take roberta, bert or electra")
     if model.generator is not None:
-        raise ValueError(
-            "mspp is learnt with masked language modelling, by one model: an ELECTRA has two; fine-tune it as it is, or take a RoBERTa"
-        )
+        advice = "fine-tune it as it is, or take a RoBERTa"
+        raise ValueError(f"mspp is learnt with masked language modelling, by one model: an ELECTRA has two; {advice}")
     if slots:
         pair.widen_types(model, joint.k + 1, seed, joint.init, alone=True)
     with checkpoints.seeded(seed):

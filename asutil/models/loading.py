@@ -148,9 +148,8 @@ def _check_tokenizer(name, tokenizer, classifier: nn.Module) -> None:
     known = classifier.get_input_embeddings().num_embeddings
     beyond = [token for token in tokenizer.all_special_tokens if tokenizer.convert_tokens_to_ids(token) >= known]
     if beyond:
-        raise ValueError(
-            f"{name}: its tokenizer has tokens that the model does not know: {beyond[0]!r} is beyond {known:,} embeddings"
-        )
+        came = f"{beyond[0]!r} is beyond {known:,} embeddings"
+        raise ValueError(f"{name}: its tokenizer has tokens that the model does not know: {came}")
     if classifier.config.pad_token_id is None:  # RoBERTa's positions are counted by it
         raise ValueError(
             f"{name}: config.json has no pad_token_id, its tokenizer pads with {tokenizer.pad_token_id}: write that into it"

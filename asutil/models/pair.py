@@ -159,9 +159,8 @@ class PairEncoder(nn.Module):
         if len(logits) == 1:
             return logits[0]
         if "members" not in batch:
-            raise ValueError(
-                f"this model has {len(logits)} pair heads, one an objective: `members` expected, the objective of each example"
-            )
+            expected = "`members` expected, the objective of each example"
+            raise ValueError(f"this model has {len(logits)} pair heads, one an objective: {expected}")
         members = batch["members"]
         return torch.stack(logits)[members, torch.arange(len(members), device=members.device)]
 
@@ -279,9 +278,8 @@ def outputs_of(backbone: nn.Module, batch: dict, token_types: bool, compiled=Non
         options: arguments of the backbone for padded micro-batches, such as output_hidden_states.
     """
     if "token_type_ids" not in batch and settings.parts_of(backbone.config) == 3:
-        raise ValueError(
-            "this model reads question, candidate and context: inputs with token types 0, 1 and 2 expected, got none"
-        )
+        expected = "inputs with token types 0, 1 and 2 expected"
+        raise ValueError(f"this model reads question, candidate and context: {expected}, got none")
     if "cu_seq_lens" in batch:
         return packing.outputs(backbone, batch, token_types, compiled)
     names = ["input_ids", "attention_mask"] + ["token_type_ids"] * token_types

@@ -25,9 +25,8 @@ def has_bf16(device: torch.device) -> bool:
 def require_bf16(wanted: bool, device: torch.device) -> bool:
     """`wanted`, which a CPU and a GPU with bfloat16 can do. Raises: ValueError for bfloat16 on another GPU."""
     if wanted and device.type == "cuda" and not has_bf16(device):
-        raise ValueError(
-            f"bf16: {torch.cuda.get_device_name(device)} does not compute in it; take precision=fp32, or another GPU"
-        )
+        advice = "take precision=fp32, or another GPU"
+        raise ValueError(f"bf16: {torch.cuda.get_device_name(device)} does not compute in it; {advice}")
     return wanted
 
 

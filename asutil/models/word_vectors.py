@@ -132,9 +132,8 @@ def _convert(file: Path, folder: Path) -> None:
             try:
                 word, vector = _parsed(line, dimensions)
             except ValueError as error:
-                raise ValueError(
-                    f"{file}, line {number}: a word and {dimensions} finite numbers expected ({error})"
-                ) from error
+                expected = f"a word and {dimensions} finite numbers expected"
+                raise ValueError(f"{file}, line {number}: {expected} ({error})") from error
             vocabulary.write(word + b"\n")
             table.write(vector.tobytes())
 

@@ -45,9 +45,8 @@ def choices_table(record: dict, backends: dict, triplets: pd.Series | None = Non
     """
     asked = (record["settings"]["dataset"], next(iter(record["metrics"].values()))["test"]["questions"])
     if asked != (backends["dataset"], backends["questions"]):
-        raise ValueError(
-            f"expected figures of {asked}, benchmarks/backends.py has {backends['dataset']}, {backends['questions']}"
-        )
+        came = f"{backends['dataset']}, {backends['questions']}"
+        raise ValueError(f"expected figures of {asked}, benchmarks/backends.py has {came}")
     candidates = backends["pairs"] / backends["questions"]
     body = []
     for name, words in RANKERS.items():
