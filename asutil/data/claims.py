@@ -12,20 +12,9 @@ from pathlib import Path
 from .. import plugins
 from ..corpus import cleaning, sources
 from ..io import disk, files, hub, remote, spelling
-from .data_sets import CLAIMS
-from .splits import (
-    SPLITS,
-    Examples,
-    file_of_split,
-    fingerprint,
-    limits_of,
-    require,
-    require_fields,
-    require_id,
-    require_list,
-    require_text,
-    warn_of_shared,
-)
+from . import splits
+from .data_sets import CLAIMS, SPLITS
+from .splits import Examples
 
 LABELS = ("SUPPORTS", "NOT ENOUGH INFO", "REFUTES")  # a label is a number: 0, 1, 2
 MOST = 5  # pieces of evidence that a claim keeps, the first ones: what KernelGAT and the paper read
@@ -72,29 +61,29 @@ def load_claims(
     Returns: {"train", "dev", "test"}: lists of `Claim`s, with a `report`. A claim has the first five pieces of its evidence, or fewer.
     Raises: FileNotFoundError, or ValueError that names file and row, what was expected and what came.
     """
-    limits = limits_of(limit, train_limit, test_limit, "claim")
-    splits = {}
+    limits = splits.limits_of(limit, train_limit, test_limit, "claim")
+    loaded = {}
     if name == "pydocs_claims":
         for split, rows in plugins.pydocs("claims").rows(MOST).items():
-            splits[split] = Claims(
+            loaded[split] = Claims(
                 Claim(id, text, label, tuple(Evidence(*piece) for piece in pieces)) for id, text, label, pieces in rows
             )
     else:
         paths = _paths(name)
         for split, path in paths.items():
             blind = (name, split) == ("fever", "test")
-            splits[split] = _read(path, blind) if path else Claims()
+            loaded[split] = _read(path, blind) if path else Claims()
         for split, expected in CLAIMS[name].counts.items() if name in CLAIMS else ():
-            _check_counts(splits[split].report, expected, f"{name}, {split} ({paths[split].name})")
+            _check_counts(loaded[split].report, expected, f"{name}, {split} ({paths[split].name})")
         if name not in CLAIMS:
-            warn_of_shared(splits, lambda claim: [claim.text], name)
-    return {split: claims.limited(limits[split]) for split, claims in splits.items()}
+            splits.warn_of_shared(loaded, lambda claim: [claim.text], name)
+    return {split: claims.limited(limits[split]) for split, claims in loaded.items()}
 
 
 def fingerprint_of_claims(name) -> str:
     """`splits.fingerprint`; for a data set that is not in the mirror its name: its runs can be planned."""
     hub_ids = {other: f"local/{other}" for other in CLAIMS if hub.mirror(f"local/{other}") is None}
-    return fingerprint(name, hub_ids | {"pydocs_claims": None}, lambda: _paths(name))
+    return splits.fingerprint(name, hub_ids | {"pydocs_claims": None}, lambda: _paths(name))
 
 
 def leaderboard(claims: Sequence[Claim], predictions: Sequence[int], path: str | Path) -> Path:
@@ -136,7 +125,7 @@ def _paths(name) -> dict[str, Path | None]:
             came = " that holds train.jsonl, dev.jsonl and maybe test.jsonl, got a file" * folder.is_file()
             came = came or spelling.nearest(name, tuple(CLAIMS))
             raise FileNotFoundError(f"{name}: expected one of {', '.join(CLAIMS)} or a folder with claims{came}")
-    return {split: file_of_split(folder, split, FILES, split not in required, hint) for split in SPLITS}
+    return {split: splits.file_of_split(folder, split, FILES, split not in required, hint) for split in SPLITS}
 
 
 def _check_counts(report: dict, expected: tuple[int, int], where: str) -> None:
@@ -177,12 +166,12 @@ def _read(path: Path, blind: bool) -> Claims:
 
 
 def _claim(row: dict, location: str, blind: bool) -> Claim:
-    require_fields(row, ("id", "claim", "evidence"), "id, claim, label and evidence", location)
-    id = require_id(row["id"], location)
-    text = require_text(row, "claim", location)
+    splits.require_fields(row, ("id", "claim", "evidence"), "id, claim, label and evidence", location)
+    id = splits.require_id(row["id"], location)
+    text = splits.require_text(row, "claim", location)
     label = None if blind else row.get("label")
-    require(label is None or label in LABELS, location, f"a label of {', '.join(LABELS)}", label)
-    evidence = enumerate(require_list(row, "evidence", location), 1)
+    splits.require(label is None or label in LABELS, location, f"a label of {', '.join(LABELS)}", label)
+    evidence = enumerate(splits.require_list(row, "evidence", location), 1)
     pieces = tuple(_evidence(piece, f"{location}, evidence {number}") for number, piece in evidence)
     return Claim(id, text, None if label is None else LABELS.index(label), pieces[:MOST])
 
@@ -195,7 +184,7 @@ def _evidence(piece, location: str) -> Evidence:
         and all(type(value) in types for value, types in zip(piece, forms))
     )
     text = ". ".join(filter(None, map(readable, (piece[0].replace("_", " "), piece[2])))) if is_piece else ""
-    require(text, location, "[title, sentence number, sentence] and maybe a score, with some text", piece)
+    splits.require(text, location, "[title, sentence number, sentence] and maybe a score, with some text", piece)
     title, number, *_ = piece
     files.require_encodable(text + title, location)
     return Evidence(title, number, text)
