@@ -16,7 +16,7 @@ from ..io import files, hub, remote, spelling
 from . import hotpotqa, qasper
 from .data_sets import LONG, SPLITS
 from .question_rows import KINDS, Answer, LongQuestion, LongQuestions, Passage, questions_of
-from .splits import fingerprint, limits_of, warn_of_shared
+from .splits import fingerprint, limits_of, require_fields, warn_of_shared
 
 __all__ = ["KINDS", "Answer", "LongQuestion", "LongQuestions", "Passage", "load_evidence"]
 
@@ -120,14 +120,10 @@ def _published(name: str, split: str) -> LongQuestions:
     return _read(name, split, rows, f"{data.hub_id}/{stem}", whole=folder is None)
 
 
-def parquet_rows(content, columns: Iterable[str]) -> Iterator[tuple[str, dict]]:
+def parquet_rows(content, columns: tuple[str, ...]) -> Iterator[tuple[str, dict]]:
     """(location, row) of all rows of some (name, pyarrow.Table). Raises: ValueError naming a table that lacks a column."""
     for where, table in content:
-        if absent := [column for column in columns if column not in table.column_names]:
-            got = ", ".join(table.column_names)
-            raise ValueError(
-                f"{where}: expected the columns {', '.join(columns)}, lacks {', '.join(absent)}; got {got}"
-            )
+        require_fields(dict.fromkeys(table.column_names), columns, f"the columns {', '.join(columns)}", where)
         batches = table.select(list(columns)).to_batches(max_chunksize=256)
         rows = tqdm(files.rows(batches, Path(where)), desc=f"reading {where}", total=len(table), delay=5, leave=False)
         yield from ((f"{where}, row {number}", row) for number, (_, row) in enumerate(rows, 1))
