@@ -47,10 +47,8 @@ def open_arrays(folder: Path, sums: dict[str, str]) -> dict[str, np.ndarray]:
     Raises: ValueError naming a damaged file, or an index of an earlier format.
     """
     if "document_hashes" not in sums:
-        raise ValueError(
-            f"{folder} has the form of an earlier version, in shards or without hashes of documents, which decide what is "
-            "held out: build it again"
-        )
+        form = "in shards or without hashes of documents, which decide what is held out"
+        raise ValueError(f"{folder} has the form of an earlier version, {form}: build it again")
     arrays = {}
     for name in ARRAYS:
         path = folder / f"{name}.npy"

@@ -102,10 +102,8 @@ def _csv(path: Path) -> tuple[pa.Table, np.ndarray]:
         for record, _ in _records(_lines(path), ","):
             records.append(record)
     except csv.Error as error:
-        raise ValueError(
-            f"{path}, row {len(records) + 1}: expected fields between commas, quoted where they have a comma, a quotation mark "
-            f"or a line break, {error}"
-        ) from None
+        expected = "fields between commas, quoted where they have a comma, a quotation mark or a line break"
+        raise ValueError(f"{path}, row {len(records) + 1}: expected {expected}, {error}") from None
     return _columns(path, records)
 
 

@@ -40,10 +40,8 @@ def seed_variance(*systems) -> SeedVariance:
     sizes = [table.shape for table in tables]
     if not tables or min(min(size) for size in sizes) < 2 or len({questions for _, questions in sizes}) > 1:
         came = ", ".join(f"{seeds} x {questions}" for seeds, questions in sizes)
-        raise ValueError(
-            "a variance between seeds needs systems of two seeds or more with the same two questions or more, "
-            f"got seeds x questions: {came or 'no system'}"
-        )
+        expected = "systems of two seeds or more with the same two questions or more"
+        raise ValueError(f"a variance between seeds needs {expected}, got seeds x questions: {came or 'no system'}")
     questions, freedom = sizes[0][1], sum(seeds - 1 for seeds, _ in sizes)
     means = sum((seeds - 1) * table.mean(axis=1).var(ddof=1) for table, (seeds, _) in zip(tables, sizes)) / freedom
     residuals = [table - table.mean(axis=0) - table.mean(axis=1, keepdims=True) + table.mean() for table in tables]
@@ -114,10 +112,8 @@ def _both_sources(ours, baseline, borrowed: SeedVariance | None) -> tuple[float,
             parts.append((own.variance / len(table), own.freedom))
     if single := [name for name, table in trained.items() if len(table) == 1]:
         if borrowed is None:
-            raise ValueError(
-                f"{' and '.join(single)}: one seed cannot show how much seeds differ: "
-                "give more seeds, or the seed_variance of other systems as `borrowed`"
-            )
+            advice = "give more seeds, or the seed_variance of other systems as `borrowed`"
+            raise ValueError(f"{' and '.join(single)}: one seed cannot show how much seeds differ: {advice}")
         # Two systems with one seed have one and the same estimate: their parts are not independent.
         parts.append((len(single) * borrowed.variance, borrowed.freedom))
     variance = float(sum(part for part, _ in parts))

@@ -68,10 +68,8 @@ class BaseSampler(ABC):
                 f"expected 0 <= hard_negatives <= negatives, got {self.hard_negatives} and {self.negatives}"
             )
         if options.same_paragraph_before and not (self.rule.before and self.hard_negatives):
-            raise ValueError(
-                "same_paragraph_before is an option of ssp with hard negatives, "
-                f"got {self.objective} with {options.hard_negatives}"
-            )
+            option = "same_paragraph_before is an option of ssp with hard negatives"
+            raise ValueError(f"{option}, got {self.objective} with {options.hard_negatives}")
         self.same_paragraph_before = options.same_paragraph_before
         self.key = keyed(options.seed, options.epoch, rule.number)
 
@@ -79,10 +77,8 @@ class BaseSampler(ABC):
         """The longest input."""
         options = self.options
         if (options.positives, options.max_sentences) != (None, None):
-            raise ValueError(
-                "positives and max_sentences are options of mspp, "
-                f"got {options.positives} and {options.max_sentences} for {self.objective}"
-            )
+            came = f"{options.positives} and {options.max_sentences} for {self.objective}"
+            raise ValueError(f"positives and max_sentences are options of mspp, got {came}")
         return self.rule.max_tokens if options.max_tokens is None else options.max_tokens
 
     def __len__(self):
