@@ -4,14 +4,8 @@ import re
 from pathlib import Path
 
 import torch
+import transformers
 from torch import nn
-from transformers import (
-    AutoModelForMaskedLM,
-    AutoModelForPreTraining,
-    AutoModelForSequenceClassification,
-    AutoTokenizer,
-    ElectraConfig,
-)
 
 from ..io import checkpoints
 from . import pair as pair_models
@@ -135,14 +129,14 @@ def tiny(tokenizer, seed: int = 0, mlm: bool = True) -> PairEncoder:
     """
     shared = {"vocab_size": len(tokenizer), "pad_token_id": tokenizer.pad_token_id}
     shared |= {"embedding_size": 128, "num_hidden_layers": 2}
-    config = ElectraConfig(**shared, hidden_size=128, num_attention_heads=4, intermediate_size=512)
+    config = transformers.ElectraConfig(**shared, hidden_size=128, num_attention_heads=4, intermediate_size=512)
     with checkpoints.seeded(seed):
-        pair = AutoModelForSequenceClassification.from_config(config)
+        pair = transformers.AutoModelForSequenceClassification.from_config(config)
         if not mlm:
             return PairEncoder(pair_models.take_backbone(pair), pair, None, tokenizer, ("pair",))
-        detection = AutoModelForPreTraining.from_config(config)
-        narrow = ElectraConfig(**shared, hidden_size=32, num_attention_heads=1, intermediate_size=128)
-        generator = AutoModelForMaskedLM.from_config(narrow)
+        detection = transformers.AutoModelForPreTraining.from_config(config)
+        narrow = transformers.ElectraConfig(**shared, hidden_size=32, num_attention_heads=1, intermediate_size=128)
+        generator = transformers.AutoModelForMaskedLM.from_config(narrow)
     return assembled(pair, detection, generator, tokenizer, ("pair", "mlm", "detection"))
 
 
@@ -160,7 +154,7 @@ def load_heads(
     source = checkpoints.source(generator) if generator else path
     own_folder = Path(source) / GENERATOR
     if generator and (not Path(source).is_dir() or (Path(source) / "tokenizer.json").is_file()):
-        theirs = checkpoints.from_pretrained(AutoTokenizer, source, generator)
+        theirs = checkpoints.from_pretrained(transformers.AutoTokenizer, source, generator)
         if theirs.get_vocab() != tokenizer.get_vocab():
             raise ValueError(f"generator {generator} has another vocabulary than {name}: its tokens are other words")
     if own_folder.is_dir():
@@ -172,8 +166,8 @@ def load_heads(
         if generator_name == str(name):
             raise ValueError(f"{name} comes without its generator: name one (`generator`: a hub id, a folder or a run)")
         generator_path = checkpoints.source(generator_name)
-    masked, fresh_mlm = checkpoints.with_head(AutoModelForMaskedLM, generator_path, generator_name)
+    masked, fresh_mlm = checkpoints.with_head(transformers.AutoModelForMaskedLM, generator_path, generator_name)
     if masked.config.model_type != "electra":
         raise ValueError(f"generator: an ELECTRA model expected, {generator_name} is {masked.config.model_type}")
-    detection, fresh_detection = checkpoints.with_head(AutoModelForPreTraining, path, name)
+    detection, fresh_detection = checkpoints.with_head(transformers.AutoModelForPreTraining, path, name)
     return detection, masked, {"mlm": fresh_mlm, "detection": fresh_detection}
