@@ -400,15 +400,9 @@ def test_verdicts_one_by_one(directives, tmp_path):
     disk.write_json(tmp_path / "record.json", runs.hashes(tmp_path))
     found = metrics.verification(scores["label"], scores[names].to_numpy().argmax(1))
     record = {"notebook": "verify_claims", "metrics": {"dev": found}}
-    made = {
-        "row": "a",
-        "dataset": "climate_fever",
-        "budget": "small",
-        "seed": [0, 1],
-        "source": ["this machine"] * 2,
-        "record": [record] * 2,
-    }
-    html = as2_joint.verdict_table({"rows": {"a": {"name": f"A {PAYLOAD}"}}}, pd.DataFrame(made | {"folder": [tmp_path] * 2}))
+    made = {"row": "a", "dataset": "climate_fever", "budget": "small", "seed": [0, 1], "source": "this machine"}
+    made |= {"record": [record] * 2, "folder": [tmp_path] * 2}
+    html = as2_joint.verdict_table({"rows": {"a": {"name": f"A {PAYLOAD}"}}}, pd.DataFrame(made))
     assert "<script" not in html
     cells = re.findall(r"<t[hd][^>]*>([^<]*)<", html)
     at = cells.index("Budget")

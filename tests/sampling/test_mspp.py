@@ -250,17 +250,10 @@ def test_a_sampler_can_be_sent_to_another_process():
 def test_every_option_changes_the_groups(corpus):
     usual = Sampler(corpus, "mspp")
     assert (usual.max_tokens, usual.slot_tokens) == (6 * 64, 64)
-    for options in [
-        {"seed": 1},
-        {"epoch": 1},
-        {"split": "validation"},
-        {"max_sentences": 2},
-        {"hard_negatives": 1},
-        {"negatives": 3},
-        {"positives": 2},
-    ]:
-        other = Sampler(corpus, "mspp", **options)
-        assert other.spans([0, 1, 2]).ranges.tolist() != usual.spans([0, 1, 2]).ranges.tolist(), options
+    others = {"seed": 1, "epoch": 1, "split": "validation", "max_sentences": 2, "hard_negatives": 1, "negatives": 3, "positives": 2}
+    for name, value in others.items():
+        other = Sampler(corpus, "mspp", **{name: value})
+        assert other.spans([0, 1, 2]).ranges.tolist() != usual.spans([0, 1, 2]).ranges.tolist(), name
     kinds = [np.bincount(Sampler(corpus, "mspp", hard_negatives=n).spans([0, 1, 2]).kinds.ravel()).tolist() for n in (0, 2, 4)]
     assert kinds[0] == [3, 0, 12] and kinds[1] != kinds[2]
     assert Sampler(corpus, "mspp", positives=3, negatives=2).max_tokens == 6 * 64
