@@ -150,13 +150,8 @@ def test_words_are_completed_by_the_shell():
 
 
 def test_every_command_that_the_texts_name_is_there():
-    texts = [
-        ROOT / "README.md",
-        ROOT / "CONTRIBUTING.md",
-        ROOT / "Makefile",
-        *(ROOT / "book").glob("**/*.md"),
-        *(ROOT / "data_cards").glob("*.md"),
-    ]
+    texts = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "Makefile")]
+    texts += [*(ROOT / "book").glob("**/*.md"), *(ROOT / "data_cards").glob("*.md")]
     named = set()
     for path in texts:
         if "_build" not in path.parts:

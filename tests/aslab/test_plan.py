@@ -231,13 +231,8 @@ def test_parameters_for_every_run_reach_those_that_have_them():
 def test_the_demo():
     demo = papers.read("sentence_objectives", FOLDER)["demo"]
     jobs = plan(**demo)
-    assert [(job.notebook, job.row, job.seed) for job in jobs] == [
-        ("finetune", "roberta_base", 0),
-        ("pretrain", "roberta_psd", 0),
-        ("finetune", "roberta_psd", 0),
-        ("pretrain", "roberta_ssp", 0),
-        ("finetune", "roberta_ssp", 0),
-    ]
+    pre_trained = [(notebook, row, 0) for row in ("roberta_psd", "roberta_ssp") for notebook in ("pretrain", "finetune")]
+    assert [(job.notebook, job.row, job.seed) for job in jobs] == [("finetune", "roberta_base", 0), *pre_trained]
 
 
 def test_the_papers_own_budget():

@@ -38,17 +38,9 @@ def test_deviations_are_numbered_and_found():
     assert re.findall(r"^\((D-\d+)\)=\n\*\*(D-\d+) ·", PAGE, re.MULTILINE) == [(name, name) for name in entries]
     assert set(re.findall(r"\(#(D-\d+)\)", PAGE)) <= set(NUMBERED)
     # wherever something depends on one of them
-    folders = (
-        "asutil/**/*.py",
-        "aslab/**/*.py",
-        "aslab/*.yml",
-        "book/papers/**/*.md",
-        "book/_ext/**/*.py",
-        "data_cards/*.md",
-        "notebooks/*.ipynb",
-    )
-    folders += ("experiments/*.yml", "tests/trust/*.py")
-    sources = [path for folder in folders for path in ROOT.glob(folder) if path.is_file()]
+    folders = "asutil/**/*.py aslab/**/*.py aslab/*.yml book/papers/**/*.md book/_ext/**/*.py data_cards/*.md notebooks/*.ipynb"
+    folders += " experiments/*.yml tests/trust/*.py"
+    sources = [path for folder in folders.split() for path in ROOT.glob(folder) if path.is_file()]
     named = {(path.name, name) for path in sources for name in re.findall(r"\bD-\d\d+", path.read_text("utf-8"))}
     assert len(named) > 50 and not [(path, name) for path, name in named if name not in NUMBERED]
     # the older ones are choices that some code makes by being as it is; a newer one is named by what depends on it

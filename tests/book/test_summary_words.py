@@ -216,19 +216,9 @@ evidence = lambda row, place, metric: mean("evidence_contrast", row, *place, met
 
 
 def test_where_answers_are_above_the_most_frequent_one():
-    above = {
-        (row, dataset): not at_chance("evidence_contrast", row, dataset, "answer_f1")
-        for base, dataset, _ in PAIRS
-        for row in (base, f"{base}_contrast")
-    }
-    assert above == {
-        ("longformer_base", "hotpotqa"): True,
-        ("longformer_base_contrast", "hotpotqa"): False,
-        ("led_base", "qasper"): True,
-        ("led_base_contrast", "qasper"): True,
-        ("longformer_base", "pydocs_evidence"): False,
-        ("longformer_base_contrast", "pydocs_evidence"): False,
-    }
+    each = [(row, dataset) for base, dataset, _ in PAIRS for row in (base, f"{base}_contrast")]
+    above = [place for place in each if not at_chance("evidence_contrast", *place, "answer_f1")]
+    assert above == [("longformer_base", "hotpotqa"), ("led_base", "qasper"), ("led_base_contrast", "qasper")]
 
 
 @pytest.mark.parametrize(("base", "dataset", "budget"), PAIRS)

@@ -85,20 +85,14 @@ def xlnet_tokenizer():
     """A word-level tokenizer in XLNet's form: `x <sep> <cls>`, the last two of types 0 and 2."""
     backend = Tokenizer(models.WordLevel(unk_token="<unk>"))
     backend.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    special = ["<unk>", "<s>", "</s>", "<cls>", "<sep>", "<pad>", "<mask>"]
-    backend.train_from_iterator([" ".join(WORDS) + " Is it one? (The 2nd) isn't."], trainers.WordLevelTrainer(special_tokens=special))
+    special = {"unk": "<unk>", "bos": "<s>", "eos": "</s>", "cls": "<cls>", "sep": "<sep>", "pad": "<pad>", "mask": "<mask>"}
+    trainer = trainers.WordLevelTrainer(special_tokens=[*special.values()])
+    backend.train_from_iterator([" ".join(WORDS) + " Is it one? (The 2nd) isn't."], trainer)
     ids = [(name, backend.token_to_id(name)) for name in ("<sep>", "<cls>")]
     backend.post_processor = processors.TemplateProcessing("$A:0 <sep>:0 <cls>:2", "$A:0 <sep>:0 $B:1 <sep>:1 <cls>:2", ids)
-    names = {
-        "bos_token": "<s>",
-        "eos_token": "</s>",
-        "unk_token": "<unk>",
-        "sep_token": "<sep>",
-        "cls_token": "<cls>",
-        "pad_token": "<pad>",
-    }
+    names = {f"{name}_token": token for name, token in special.items()}
     inputs = ["input_ids", "token_type_ids", "attention_mask"]
-    return PreTrainedTokenizerFast(tokenizer_object=backend, **names, mask_token="<mask>", model_max_length=512, model_input_names=inputs)
+    return PreTrainedTokenizerFast(tokenizer_object=backend, **names, model_max_length=512, model_input_names=inputs)
 
 
 @pytest.mark.parametrize("pooling", ["mean", "cls"])

@@ -13,16 +13,8 @@ from asutil.models.word_vectors import WordVectors
 
 from ..conftest import WORDS
 
-TEXTS = [
-    "",
-    "River",
-    "the harbour of winter, the bridge",
-    "nothing-of-these",
-    "An orbit isn't a forest!",
-    " ".join(WORDS),
-    "River",
-    *(" ".join(WORDS[n : n + 3 + n % 5]) for n in range(15)),
-]
+TEXTS = ["", "River", "the harbour of winter, the bridge", "nothing-of-these", "An orbit isn't a forest!", " ".join(WORDS), "River"]
+TEXTS += [" ".join(WORDS[n : n + 3 + n % 5]) for n in range(15)]
 
 
 def write_vectors(path, listed, dimensions=6, header=False, end="\n", seed=0):

@@ -20,15 +20,8 @@ from tests.trust.laws import Listed, Text
 from ..conftest import made_up_documents
 from .test_context_sampling import word_pieces
 
-OPTIONS = [
-    {},
-    {"positives": 2, "hard_negatives": 1, "negatives": 3},
-    {"hard_negatives": 0},
-    {"hard_negatives": 4},
-    {"max_sentences": 2},
-    {"positives": 3, "max_sentences": 3},
-    {"split": "validation"},
-]
+OPTIONS = [{}, {"positives": 2, "hard_negatives": 1, "negatives": 3}, {"hard_negatives": 0}, {"hard_negatives": 4}]
+OPTIONS += [{"max_sentences": 2}, {"positives": 3, "max_sentences": 3}, {"split": "validation"}]
 
 
 def examples(sampler, numbers=None):

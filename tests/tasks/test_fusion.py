@@ -85,13 +85,8 @@ def test_a_run_may_be_a_part_of_a_fusion_by_its_name_or_its_path(tmp_path, monke
         (tmp_path / "runs" / name).mkdir(parents=True)
     loaded = []
     monkeypatch.setattr(rankers, "load_ranker", lambda name, device: loaded.append(name) or rankers.Bm25())
-    for parts in (
-        ["bm25", first],
-        ["bm25", f"runs/{first}"],
-        [f"runs/{first}", "bm25"],
-        [f"runs/{first}", f"runs/{second}"],
-        [first, second],
-    ):
+    of_paths = [["bm25", f"runs/{first}"], [f"runs/{first}", "bm25"], [f"runs/{first}", f"runs/{second}"]]
+    for parts in (["bm25", first], [first, second], *of_paths):
         loaded.clear()
         assert len(rankers._loaded("+".join(parts), None, None).rankers) == 2
         assert loaded == parts == runs.fused("+".join(parts))

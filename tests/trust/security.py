@@ -93,17 +93,9 @@ def code(marker: Path) -> list[str]:
         '\\\\"\n{}\n"',
     ]
     around += ["{}", "{{{}}}", "{{{{ {} }}}}", "x;{}", "x\n{}", "x\r{}", "x\x0c{}", "x\u2028{}", "${{{}}}", "%s{}", "\t{}\\", "#\n{}\n"]
-    shell = [
-        f"$({touch})",
-        f"`{touch}`",
-        f"; {touch}",
-        f"!{touch}",
-        f"%%bash\n{touch}",
-        f"x' ; {touch} ; '",
-        f"get_ipython().system('{touch}')",
-    ]
+    shell = ["$({})", "`{}`", "; {}", "!{}", "%%bash\n{}", "x' ; {} ; '", "get_ipython().system('{}')"]
     tags = [f"!!python/object/apply:os.system ['{touch}']", f'!!python/object/new:exec ["{run}"]']
-    return [text.format(run) for text in around] + shell + tags
+    return [text.format(run) for text in around] + [text.format(touch) for text in shell] + tags
 
 
 class Started:
@@ -291,18 +283,8 @@ def run_names(folder: Path, root: Path) -> int:
     kept = root / "runs"
     kept.mkdir(exist_ok=True)
     (kept / f"link{ending}").symlink_to(outside)
-    parts = ["../" * n for n in range(1, 6)] + [
-        "..\\",
-        "....//",
-        "%2e%2e%2f",
-        "./",
-        "x/../../",
-        "//",
-        "\u2215..\u2215",
-        "\x00",
-        "\n",
-        "\u202e",
-    ]
+    parts = ["../" * n for n in range(1, 6)]
+    parts += ["..\\", "....//", "%2e%2e%2f", "./", "x/../../", "//", "\u2215..\u2215", "\x00", "\n", "\u202e"]
     parts += ["n" * 300, "n" * 5_000, "~", "$HOME/", "`id`", "a\x00b/../", "\ud800", "con", "*", "?", "C:\\", "file:///", "\\\\host\\"]
     names = [f"{part}outside{ending}" for part in parts] + [f"link{ending}", f"link{ending}/", *(f"{text}{ending}" for text in PAYLOADS)]
     with _inside(root):
