@@ -80,18 +80,8 @@ def strangers(folder: Path, root: Path, mirror: Path) -> dict:
 def code(marker: Path) -> list[str]:
     """Texts that write the marker where Python, YAML, a template or a shell takes them for its own."""
     run, touch = f"__import__('pathlib').Path({str(marker)!r}).touch()", f"touch {marker}"
-    around = [
-        '"+{}+"',
-        "'+{}+'",
-        '"""+{}+"""',
-        "'''+{}+'''",
-        '\\"+{}+\\"',
-        "\\'+{}#",
-        '"\n{}\n"',
-        "'\n{}\n'",
-        '\\\n"\n{}\n#',
-        '\\\\"\n{}\n"',
-    ]
+    around = ['"+{}+"', "'+{}+'", '"""+{}+"""', "'''+{}+'''", '\\"+{}+\\"', "\\'+{}#"]
+    around += ['"\n{}\n"', "'\n{}\n'", '\\\n"\n{}\n#', '\\\\"\n{}\n"']
     around += ["{}", "{{{}}}", "{{{{ {} }}}}", "x;{}", "x\n{}", "x\r{}", "x\x0c{}", "x\u2028{}", "${{{}}}", "%s{}", "\t{}\\", "#\n{}\n"]
     shell = ["$({})", "`{}`", "; {}", "!{}", "%%bash\n{}", "x' ; {} ; '", "get_ipython().system('{}')"]
     tags = [f"!!python/object/apply:os.system ['{touch}']", f'!!python/object/new:exec ["{run}"]']
