@@ -374,9 +374,6 @@ def test_contexts_that_do_not_fit_are_refused(ranker, tokenizer):
         with pytest.raises(ValueError, match=r"\(sentence before, sentence after\) of each candidate expected, got"):
             ranker.rank("q", ["c"], contexts=[wrong])
     pairs = rank.Ranker(loading.tiny(tokenizer, mlm=False))
-    with pytest.raises(ValueError, match="takes no contexts"):
-        pairs.rank("q", ["c"], contexts=[("b", "a")])
-
     bare = [replace(q, candidates=tuple(replace(c, before=None, after=None) for c in q.candidates)) for q in questions()]
     with pytest.raises(ValueError, match="the row order of these data is no document's"):
         ranker.score(bare, progress=False)

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
 from torch import nn
-from transformers import AutoModel, BertConfig, BertTokenizer
+from transformers import BertTokenizer
 
 from asutil.corpus import tokenizers
 from asutil.io import checkpoints, hub, sentence_transformer
@@ -23,6 +23,7 @@ from asutil.models import embedder as embedding
 from asutil.models.elsewhere import InferSent, SentenceTransformerEncoder, UniversalSentenceEncoder
 from asutil.models.word_vectors import WordVectors
 
+from .test_embedder import small_backbone
 from .test_word_vectors import TEXTS, VOCABULARY, loaded, write_vectors
 
 MINILM = "sentence-transformers/all-MiniLM-L6-v2"
@@ -173,10 +174,8 @@ def test_without_the_package_of_use_it_is_said_how_to_get_it(monkeypatch):
 @pytest.fixture(scope="module")
 def bert(bert_tokenizer, tmp_path_factory):
     """A saved BERT of random weights and letters for words."""
-    sizes = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64, "initializer_range": 0.2}
     folder = tmp_path_factory.mktemp("bert")
-    with checkpoints.seeded(5):
-        AutoModel.from_config(BertConfig(vocab_size=len(bert_tokenizer), max_position_embeddings=66, **sizes)).save_pretrained(folder)
+    small_backbone(bert_tokenizer, "bert").save_pretrained(folder)
     BertTokenizer(vocab=bert_tokenizer.get_vocab(), model_max_length=66).save_pretrained(folder)
     return folder
 

@@ -117,10 +117,6 @@ def test_a_bare_backbone_has_no_head_to_take():
 PRESENT = torch.tensor([[True] * 6, [True, True, False, True, False, False], [True, True] + [False] * 4])
 
 
-def looped(head, name, slots, present):
-    return torch.tensor(slow.evidence(head, name, slots, present), dtype=torch.float64)
-
-
 def evidence_head(name, form, classes=3, hidden_size=7):
     torch.manual_seed(1)
     head = heads.EVIDENCE[name](hidden_size, classes, form).double().eval()
@@ -169,7 +165,8 @@ def test_evidence_heads_are_float32_whatever_the_body_ran_in(name):
     with torch.autocast("cpu", torch.bfloat16):
         logits = head(slots, PRESENT)
     assert logits.dtype == torch.float32
-    torch.testing.assert_close(logits.double(), looped(head, name, slots.double(), PRESENT), rtol=0, atol=1e-5)
+    looped = torch.tensor(slow.evidence(head, name, slots.double(), PRESENT), dtype=torch.float64)
+    torch.testing.assert_close(logits.double(), looped, rtol=0, atol=1e-5)
 
 
 def test_dropout_of_the_released_form_is_active_in_training_alone():

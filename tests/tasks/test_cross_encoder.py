@@ -234,8 +234,6 @@ def test_other_models_are_refused_with_a_reason(tmp_path, bert_tokenizer, caplog
         load_ranker(saved(tmp_path / "nli", "bert", 3, bert_tokenizer))
     folder = saved(tmp_path / "bert", "bert", 1, bert_tokenizer)
     model = load_ranker(folder, "cpu")
-    with pytest.raises(ValueError, match="takes no contexts"):
-        model.rank("q", ["c"], contexts=[(None, None)])
     with pytest.raises(ValueError, match="a list of texts expected, got one text, 'c'"):
         model.rank("q", "c")
     model.model.model.bert.save_pretrained(folder)  # a backbone alone

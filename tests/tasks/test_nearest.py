@@ -123,8 +123,6 @@ def test_what_ranks_nothing_is_refused(siamese, tokenizer):
         nearest.Nearest(Given(), "probability")
     with pytest.raises(ValueError, match="rank_by: one of distance, cosine, dot, manhattan, probability expected, got 'norm'"):
         nearest.Nearest(siamese, "norm")
-    with pytest.raises(ValueError, match="it takes no contexts"):
-        nearest.Nearest(siamese).rank("which", ["this"], contexts=[("a", "b")])
     with pytest.raises(ValueError, match="expected questions with candidates"):
         nearest.Nearest(siamese).score([])
 

@@ -52,7 +52,7 @@ def test_bm25_with_nothing_to_compare():
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        (("mill", ["river"], [(None, None)]), "takes no contexts"),
+        (("mill", ["river"], [(None, None)]), "it takes no contexts"),
         (("mill", "river"), "a list of texts expected, got one text"),
         (("Why?", ["So.", None]), r"candidates\[1\]: a text expected, got"),
         ((7, ["So."]), "question: a text expected, got"),
