@@ -42,52 +42,27 @@ from . import (
 ROOT = Path(__file__).resolve().parents[2]
 COPIED = ("asutil", "aslab", "book", "data_cards", "experiments", "notebooks", "results")
 GENERATED = shutil.ignore_patterns("_build", "runs", "__pycache__", ".ipynb_checkpoints")
-TRACED = {
-    "answer": traced_claims.answer,
-    "asked": traced_blocks.asked,
+SAME_NAME = {  # module -> blocks that have the name of its function
+    traced: "budgets",
+    traced_benchmarks: "backends benchmarks choices growth latency slot-cosines start trust",
+    traced_blocks: "asked claim-verdicts evidence-chance evidence-left-out evidence-near examples learning-curve rank-moves readouts",
+    traced_claims: "answer claims findings headline orderings scorecard t-tests two-tests",
+    traced_figure_claims: "figure-claims",
+    traced_gains: "limits",
+    traced_laptop: "results",
+    traced_leaderboard: "blind calibration first-stage leaderboard mined rankers",
+    traced_repeats: "in-corpus repeats",
+}
+TRACED = {name: getattr(module, name.replace("-", "_")) for module, names in SAME_NAME.items() for name in names.split()}
+TRACED |= {
     "backbone": traced_backbone.made,
     "backbone-command": traced_backbone.command,
     "backbone-loss": traced_backbone.loss,
-    "backends": traced_benchmarks.backends,
-    "benchmarks": traced_benchmarks.benchmarks,
-    "blind": traced_leaderboard.blind,
-    "budgets": traced.budgets,
-    "calibration": traced_leaderboard.calibration,
-    "choices": traced_benchmarks.choices,
-    "claim-verdicts": traced_blocks.claim_verdicts,
-    "claims": traced_claims.claims,
     "context-overlap": traced_blocks.overlap,
     "costs": lambda root, _: traced_benchmarks.trained(root),
-    "evidence-chance": traced_blocks.evidence_chance,
-    "evidence-left-out": traced_blocks.evidence_left_out,
-    "evidence-near": traced_blocks.evidence_near,
     "evidence-nearest": traced_blocks.nearest,
-    "examples": traced_blocks.examples,
-    "figure-claims": traced_figure_claims.figure_claims,
-    "findings": traced_claims.findings,
-    "first-stage": traced_leaderboard.first_stage,
     "gallery": traced_gallery.cards,
-    "growth": traced_benchmarks.growth,
-    "headline": traced_claims.headline,
-    "latency": traced_benchmarks.latency,
-    "in-corpus": traced_repeats.in_corpus,
-    "leaderboard": traced_leaderboard.leaderboard,
-    "learning-curve": traced_blocks.learning_curve,
-    "mined": traced_leaderboard.mined,
-    "rankers": traced_leaderboard.rankers,
-    "limits": traced_gains.limits,
-    "orderings": traced_claims.orderings,
     "pca": traced_blocks.components,
-    "rank-moves": traced_blocks.rank_moves,
-    "readouts": traced_blocks.readouts,
-    "repeats": traced_repeats.repeats,
-    "results": traced_laptop.results,
-    "scorecard": traced_claims.scorecard,
-    "slot-cosines": traced_benchmarks.slot_cosines,
-    "start": traced_benchmarks.start,
-    "t-tests": traced_claims.t_tests,
-    "trust": traced_benchmarks.trust,
-    "two-tests": traced_claims.two_tests,
 }
 PLOTS = {  # beside what is said below them: how they are read, and what they must draw
     "backbone-loss": (plots.lines, traced_backbone.loss_by_step),
@@ -145,26 +120,17 @@ def html_of(root: Path) -> Path:
     return root / "book" / "_build" / "html"
 
 
-def same(one: Path, other: Path) -> int:
+def same(one: Path, other: Path, files="*", read=Path.read_bytes, promise="two builds are equal byte for byte") -> int:
     """How many files two builds have in common, all of them. Raises: Broken for a file that differs."""
-    each = [{path.relative_to(html): path.read_bytes() for path in html.rglob("*") if path.is_file()} for html in (one, other)]
+    each = [{path.relative_to(html): read(path) for path in html.rglob(files) if path.is_file()} for html in (one, other)]
     apart = sorted(str(name) for name in each[0].keys() | each[1].keys() if each[0].get(name) != each[1].get(name))
-    must(not apart, f"two builds are equal byte for byte: {apart[:9]} differ")
+    must(not apart, f"{promise}: {apart[:9]} differ")
     return len(each[0])
 
 
 def versionless(page: Path) -> str:
+    """The text of a page but for the versions of style sheets, which a first build does not know."""
     return re.sub(r"\?v=\w+", "", page.read_text("utf-8"))
-
-
-def same_pages(one: Path, other: Path) -> None:
-    """Pages that were rebuilt are those of a new build, but for the versions of style sheets, which a first build does not know.
-
-    Raises: Broken for a page that differs.
-    """
-    each = [{path.relative_to(html): versionless(path) for path in html.rglob("*.html")} for html in (one, other)]
-    apart = sorted(str(name) for name in each[0].keys() | each[1].keys() if each[0].get(name) != each[1].get(name))
-    must(not apart, f"pages that are rebuilt are those of a new build: {apart[:9]} differ")
 
 
 # ------------------------------------------------------------------ numbers on pages
@@ -402,7 +368,7 @@ def check(full: bool, seed: int, folder: Path) -> dict:
         if full:
             anew = shutil.copytree(roots[0], folder / "anew", ignore=shutil.ignore_patterns("_build"))
             build(anew)
-            same_pages(html_of(roots[0]), html_of(anew))
+            same(html_of(roots[0]), html_of(anew), "*.html", versionless, "pages that are rebuilt are those of a new build")
             done.update()
             torn(anew)
             done.update()
