@@ -20,7 +20,6 @@ from asutil.data.baselines import baseline_scores
 from asutil.data.data_sets import ANSWERS, Part
 from asutil.io import hub
 
-mirror = pytest.mark.skipif(not os.environ.get(hub.MIRROR), reason=f"{hub.MIRROR} is not set: no real data at hand")
 ROWS = [
     ("Q1", "why?", "Page", "Because.", 0),
     ("Q1", "why?", "Page", "Since then.", 1),
@@ -194,7 +193,6 @@ def test_fingerprint_of_the_hub_is_its_id_before_and_after_the_download(tmp_path
 
 
 @pytest.mark.mirror
-@mirror
 @pytest.mark.parametrize(
     ("name", "protocol"),
     [
@@ -202,7 +200,7 @@ def test_fingerprint_of_the_hub_is_its_id_before_and_after_the_download(tmp_path
         *[(name, "clean") for name in ("trecqa_transfer", "nq_sentences", "selqa")],
     ],
 )
-def test_real_counts(name, protocol):
+def test_real_counts(mirror, name, protocol):
     splits = load_answers(name, protocol)
     for split, (asked, candidates) in ANSWERS[name].counts[protocol].items():
         content = splits[split]
@@ -216,8 +214,7 @@ def test_real_counts(name, protocol):
 
 
 @pytest.mark.mirror
-@mirror
-def test_trecqa_transfer_is_the_part_of_trecqas_training_questions_with_both_labels():
+def test_trecqa_transfer_is_the_part_of_trecqas_training_questions_with_both_labels(mirror):
     (split,) = load_answers("trecqa_transfer", train_questions="with_positive").values()
     mixed = {q.id: q for q in load_answers("trecqa")["train"] if len({c.label for c in q.candidates}) == 2}
     assert {q.id: q for q in split} == mixed and len(mixed) == 1_158
@@ -226,8 +223,7 @@ def test_trecqa_transfer_is_the_part_of_trecqas_training_questions_with_both_lab
 
 
 @pytest.mark.mirror
-@mirror
-def test_wikiqa_against_plain_pandas():
+def test_wikiqa_against_plain_pandas(mirror):
     split = load_answers("wikiqa")["test"]
     table = pd.read_parquet(hub.mirror("microsoft/wiki_qa") / "test.parquet")
     for question in split[::20]:

@@ -15,8 +15,6 @@ from asutil.data.data_sets import ANSWERS
 from asutil.io import disk, hub
 from asutil.metrics import at_random, of
 
-from .test_answers import mirror
-
 BUILT = [name for name, data in ANSWERS.items() if data.built]
 MISSING = object()
 
@@ -258,7 +256,6 @@ def test_the_command_line(tmp_path, capsys):
 
 
 @pytest.mark.mirror
-@mirror
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
@@ -267,7 +264,7 @@ def test_the_command_line(tmp_path, capsys):
         ("wikiqa", {"bm25": ".590", "document_order": ".633"}),
     ],
 )
-def test_untrained_orders_are_those_of_the_card(name, expected):
+def test_untrained_orders_are_those_of_the_card(mirror, name, expected):
     card = (CARDS / f"{name}.md").read_text(encoding="utf-8")
     test = load_answers(name)["test"]
     came = {"random": at_random(test.frame())} | {order: of(baseline_scores(test, order)) for order in ("bm25", "document_order")}
@@ -276,9 +273,8 @@ def test_untrained_orders_are_those_of_the_card(name, expected):
 
 
 @pytest.mark.mirror
-@mirror
 @pytest.mark.parametrize("name", BUILT)
-def test_the_overlap_that_a_card_states(name):
+def test_the_overlap_that_a_card_states(mirror, name):
     card = " ".join((CARDS / f"{name}.md").read_text(encoding="utf-8").split())
     folder = hub.mirror("local/wikipedia_large").parents[1]
     read = lambda path, *columns: pd.read_parquet(folder / path, columns=[*columns])

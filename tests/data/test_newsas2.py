@@ -15,7 +15,7 @@ from asutil.data.baselines import baseline_scores
 from asutil.data.data_sets import ANSWERS
 from asutil.data.splits import SPLITS
 
-from .test_answers import as_on_the_hub, counting, folder, mirror
+from .test_answers import as_on_the_hub, counting, folder
 
 PAGES = [[f"Sentence {n} of page {page} is long enough." for n in range(12)] for page in range(8)]
 
@@ -187,8 +187,7 @@ def test_who_has_no_context_is_told_why(tmp_path, monkeypatch):
 
 
 @pytest.mark.mirror
-@mirror
-def test_real_orders():
+def test_real_orders(mirror):
     """WikiQA's rows are in the order of its pages and show it; TREC-QA's are not, and are refused in words and by the check."""
     wikiqa = document_order.check(load_answers("wikiqa", context=True)["train"], "wikiqa")
     assert wikiqa.shared > 1_000 and wikiqa.same == 1
