@@ -79,14 +79,6 @@ def test_an_interrupt_is_for_the_process_that_builds_and_not_for_its_workers():
     assert made == [signal.SIG_IGN] * 3 and signal.getsignal(signal.SIGINT) != signal.SIG_IGN
 
 
-def test_workers_and_shards_make_the_same_bytes(documents, tokenizer, tmp_path, monkeypatch):
-    monkeypatch.setattr(shards, "SHARD_CHARACTERS", 5_000)
-    for workers in (1, 3):
-        c.build(documents, tokenizer, tmp_path / str(workers), workers=workers, source="same")
-    for name in [*(f"{a}.npy" for a in arrays.ARRAYS), "corpus.json"]:
-        assert (tmp_path / "1" / name).read_bytes() == (tmp_path / "3" / name).read_bytes()
-
-
 def test_a_stopped_build_goes_on_at_its_unfinished_shard(documents, tokenizer, tmp_path, monkeypatch):
     monkeypatch.setattr(shards, "SHARD_CHARACTERS", 5_000)
     whole = c.build(documents, tokenizer, tmp_path / "whole")

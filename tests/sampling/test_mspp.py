@@ -15,7 +15,7 @@ from asutil import inputs
 from asutil.sampling import OBJECTIVES, Sampler, mspp
 from tests.sampling.objectives.mspp import JOINT
 from tests.sampling.objectives.mspp import check_joint as check
-from tests.trust.laws import Listed, Text
+from tests.trust.laws import Listed, Text, sure_anchors
 
 from ..conftest import made_up_documents
 from .test_context_sampling import word_pieces
@@ -142,7 +142,7 @@ documents_of_names = st.lists(
 def test_laws_for_any_small_corpus(documents, seed, options):
     """Sentences out of a dozen: groups that can only just be completed, or cannot."""
     corpus = Listed(documents)
-    text, wanted = Text(corpus), {**JOINT, **options}
+    text = Text(corpus)
     try:
         found = examples(Sampler(corpus, "mspp", seed=seed, **options))
     except ValueError as error:
@@ -150,16 +150,7 @@ def test_laws_for_any_small_corpus(documents, seed, options):
         found = []
     for example in found:
         check(text, example, **options)
-    if wanted["max_sentences"] > 1:
-        return
-    train = [p for p, d in text.of.items() if d not in text.validation]
-    sure = set()
-    for p in train:
-        elsewhere = {name for q in train if text.of[q] != text.of[p] for name in text.paragraphs[q]}
-        distinct = len(set(text.paragraphs[p])) == len(text.paragraphs[p]) >= 1 + wanted["positives"]
-        if distinct and len(elsewhere) > wanted["positives"] + wanted["negatives"]:
-            sure.add(p)
-    assert sure <= {example.paragraph[0] for example in found}
+    assert sure_anchors(text, "mspp", "train", options) <= {example.paragraph[0] for example in found}
 
 
 def test_the_only_span_that_is_left_is_found():

@@ -23,8 +23,6 @@ pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).resolve().parents[2]
 PAPER = "evidence_contrast"
-
-
 LEVELS = {"led_base": 0.25, "led_base_contrast": 0.75, "longformer_base": 0.5}
 
 

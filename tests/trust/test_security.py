@@ -28,8 +28,7 @@ def root(tmp_path):
     """A project with one notebook."""
     for name in ("book", "notebooks", "runs"):
         (tmp_path / "project" / name).mkdir(parents=True)
-    shutil.copy(ROOT / "notebooks" / "pretrain.ipynb", tmp_path / "project" / "notebooks")
-    for name in ("finetune", "rerank"):
+    for name in ("pretrain", "finetune", "rerank"):
         shutil.copy(ROOT / "notebooks" / f"{name}.ipynb", tmp_path / "project" / "notebooks")
     return tmp_path / "project"
 
