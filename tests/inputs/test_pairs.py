@@ -21,6 +21,7 @@ from asutil.inputs import ragged as ragged_ids
 from asutil.sampling import Sampler
 
 from ..conftest import WORDS
+from ..sampling.test_context_sampling import own_ids, triple
 
 
 def questions(count=7, candidates=5, seed=0):
@@ -107,17 +108,13 @@ def test_triples_equal_the_tokenizer(request, which, max_tokens):
     tokenizer = request.getfixturevalue(which)
     pairs = inputs.Pairs(tokenizer, in_order(), context=True)
     flat = [(q.text, c.text, " ".join(filter(None, [c.before, c.after]))) for q in in_order() for c in q.candidates]
-    between = {"bert_tokenizer": [tokenizer.sep_token_id], "tokenizer": [tokenizer.sep_token_id] * 2}[which]
+    special = tokenizer.cls_token_id, tokenizer.sep_token_id, {"bert_tokenizer": 1, "tokenizer": 2}[which]
     order = np.random.default_rng(1).permutation(len(flat))
     made = pairs.join(order, max_tokens)
     for row, number in enumerate(order):
-        a, b, context = ids = [list(tokenizer(text, add_special_tokens=False)["input_ids"]) for text in flat[number]]
-        while sum(map(len, ids)) + 2 + 2 * len(between) > max_tokens:
-            (context or b or a).pop()
         at = slice(made.offsets[row], made.offsets[row + 1])
-        assert made.ids[at].tolist() == [tokenizer.cls_token_id, *a, *between, *b, *between, *context, tokenizer.sep_token_id]
-        types = [0] * (1 + len(a) + len(between)) + [1] * (len(b) + len(between)) + [2] * (len(context) + 1)
-        assert made.types[at].tolist() == types
+        ids, types = triple(own_ids(tokenizer), flat[number], max_tokens, *special)
+        assert made.ids[at].tolist() == ids and made.types[at].tolist() == types
     micro = inputs.FinetuningBatches(pairs, 1, 8, max_tokens)[0]["micro"]
     assert all(batch["token_type_ids"].shape == batch["input_ids"].shape for batch in micro)
 

@@ -16,6 +16,7 @@ from asutil.tasks import base, rank, rankers
 
 from ..conftest import WORDS
 from ..inputs.test_packing import IDS, SIZE
+from ..sampling.test_context_sampling import own_ids, triple
 from . import test_electra
 from .test_loading import assert_same, moved, parameters
 
@@ -327,16 +328,12 @@ def ranker(request, tokenizer):
 def slow_scores(ranker, asked, max_tokens=40):
     """One triple at a time, put together by hand: question, candidate and context, each cut where the tokens are at their end."""
     model, scores = ranker.model.eval(), []
-    tokenizer = model.tokenizer
-    between = [tokenizer.sep_token_id] * (2 if tokenizer.sep_token == "</s>" else 1)
-    ids = lambda text: tokenizer(text, add_special_tokens=False)["input_ids"]
+    tokenizer, ids_of = model.tokenizer, own_ids(model.tokenizer)
+    special = tokenizer.cls_token_id, tokenizer.sep_token_id, 2 if tokenizer.sep_token == "</s>" else 1
     for question in asked:
         for candidate in question.candidates:
-            left, row, types = max_tokens - 2 - 2 * len(between), [tokenizer.cls_token_id], [0]
-            for kind, text in enumerate([question.text, candidate.text, f"{candidate.before or ''} {candidate.after or ''}".strip()]):
-                part = ids(text)[:left] + (between if kind < 2 else between[:1])
-                left -= len(ids(text)[:left])
-                row, types = row + part, types + [kind] * len(part)
+            context = f"{candidate.before or ''} {candidate.after or ''}".strip()
+            row, types = triple(ids_of, [question.text, candidate.text, context], max_tokens, *special)
             given = {"input_ids": torch.tensor([row]), "token_type_ids": torch.tensor([types])}
             logits, _ = model(given)
             scores.append((logits[0, 1] - logits[0, 0]).item())
