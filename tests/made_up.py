@@ -30,19 +30,10 @@ def record(row, dataset, budget, seed, mean, settings=None, **more):
     each = values(mean, seed=seed)
     p, ap, rr = np.array([line[1:] for line in each]).mean(axis=0)
     test = {"p@1": p, "map": ap, "mrr": rr, "questions": len(each), "tied_questions": 0, "empty_questions": 0}
-    return {
-        "notebook": "finetune",
-        "name": f"finetune-{row}-{seed}",
-        "row": row,
-        "dataset": dataset,
-        "budget": budget,
-        "seed": seed,
-        "settings": {"dataset": dataset, "model": BACKBONE, **(settings or {})},
-        "metrics": {"test": test},
-        "baselines": {"random": {"p@1": 0.123, "map": 0.234, "mrr": 0.345}, "document_order": None, "bm25": {"p@1": 0.456, "map": 0.5}},
-        "per_question": each,
-        **more,
-    }
+    made = {"notebook": "finetune", "name": f"finetune-{row}-{seed}", "row": row, "dataset": dataset, "budget": budget, "seed": seed}
+    made |= {"settings": {"dataset": dataset, "model": BACKBONE, **(settings or {})}, "metrics": {"test": test}, "per_question": each}
+    baselines = {"random": {"p@1": 0.123, "map": 0.234, "mrr": 0.345}, "document_order": None, "bm25": {"p@1": 0.456, "map": 0.5}}
+    return made | {"baselines": baselines} | more
 
 
 def finished(folder, record, **tables):

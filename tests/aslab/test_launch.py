@@ -176,12 +176,8 @@ def test_a_number_and_a_truth_value_are_what_they_mean(project, tmp_path, monkey
     monkeypatch.setenv("ASUTIL_PROJECT", str(project))
     text = f"{{peak_lr: {rate}, fail: '{word}'}}"
     (tmp_path / "p.yaml").write_text(text)
-    words = {
-        "-p": ["peak_lr", rate, "-p", "fail", word],
-        "-y": [text],
-        "-f": [tmp_path / "p.yaml"],
-        "-b": [base64.b64encode(text.encode()).decode()],
-    }
+    words = {"-p": ["peak_lr", rate, "-p", "fail", word], "-y": [text], "-f": [tmp_path / "p.yaml"]}
+    words |= {"-b": [base64.b64encode(text.encode()).decode()]}
     out = tmp_path / "out.ipynb"
     done = invoke("demo", out, option, *words[option], "-p", "runs_dir", tmp_path, "--prepare-only")
     assert done.exit_code == 0, done.output
@@ -287,14 +283,9 @@ def test_terminal_inside_notebooks_and_a_failing_cell(project):
     """A pseudo-terminal, from inside notebooks/: default output, live text, and an exit code for the cell that fails."""
     primary, secondary = pty.openpty()
     fcntl.ioctl(secondary, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 100, 0, 0))
-    process = subprocess.Popen(
-        [sys.executable, "-m", "papermill", "demo.ipynb", "-p", "fail", "True"],
-        cwd=project / "notebooks",
-        env={**os.environ, "ASUTIL_PROJECT": str(project), "TERM": "xterm"},
-        stdin=secondary,
-        stdout=secondary,
-        stderr=secondary,
-    )
+    command = [sys.executable, "-m", "papermill", "demo.ipynb", "-p", "fail", "True"]
+    own = {"cwd": project / "notebooks", "env": {**os.environ, "ASUTIL_PROJECT": str(project), "TERM": "xterm"}}
+    process = subprocess.Popen(command, **own, stdin=secondary, stdout=secondary, stderr=secondary)
     os.close(secondary)
     seen = b""
     while True:

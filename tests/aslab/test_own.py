@@ -209,13 +209,8 @@ def systems(tmp_path):
     folder, model = tmp_path / "runs", "runs/pretrain-sp-texts-0123456789ab"
     folder.mkdir()
     plain = [finished(folder, 0, 0.6, {"a": 2, "b": 1, "c": 4}), finished(folder, 1, 0.8, {"a": 4, "b": 1, "c": 4})]
-    return {
-        "plain": plain,
-        "pre-trained": [
-            finished(folder, 0, 0.65, {"a": 1, "b": 1, "c": 2}, model),
-            finished(folder, 1, 0.7, {"a": 1, "b": 1, "c": 4}, model),
-        ],
-    }
+    trained = [finished(folder, n, dev, {"a": 1, "b": 1, "c": rank}, model) for n, dev, rank in ((0, 0.65, 2), (1, 0.7, 4))]
+    return {"plain": plain, "pre-trained": trained}
 
 
 def test_questions_are_averaged_over_seeds(systems):

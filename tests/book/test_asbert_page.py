@@ -131,12 +131,8 @@ def read_out(values: dict, dev=0.9):
 
 def test_readouts_of_every_trained_row_are_the_means_of_its_records(page):
     data, settings = papers.read("asbert"), {"settings": {"rank_by": "distance"}}
-    lines = [
-        records_of(
-            {"siamese_bert": 0.5}, readouts=read_out(dict.fromkeys(("distance", "cosine", "dot"), value) | {"probability": 0.4}), **settings
-        )
-        for value in (0.5, 0.7)
-    ]
+    each = [read_out(dict.fromkeys(("distance", "cosine", "dot"), value) | {"probability": 0.4}) for value in (0.5, 0.7)]
+    lines = [records_of({"siamese_bert": 0.5}, readouts=readouts, **settings) for readouts in each]
     lines[1].seed = 1
     lines += [records_of({"triplet_bert": 0.5}, **settings)]  # from before all readouts were kept
     untrained = {"settings": {"rank_by": "cosine", "architecture": "untrained"}}

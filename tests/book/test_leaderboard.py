@@ -84,12 +84,8 @@ def test_what_is_lost_without_the_question_has_an_interval_where_every_seed_has_
     monkeypatch.setattr(rundir, "root", lambda: tmp_path)
     (tmp_path / "results").mkdir()
     values = np.random.default_rng(0).uniform(size=(2, 2, 30)).round(6)  # own and exchanged, seeds, questions
-    figures = lambda each: {
-        "map": each.mean(),
-        "p@1": 0.5,
-        "questions": 30,
-        "per_question": [[f"q{n}", 1, x, 1] for n, x in enumerate(each)],
-    }
+    each_question = lambda each: [[f"q{n}", 1, x, 1] for n, x in enumerate(each)]
+    figures = lambda each: {"map": each.mean(), "p@1": 0.5, "questions": 30, "per_question": each_question(each)}
     run = {"dataset": "wikiqa", "protocol": "clean", "model": "a/mini", "architecture": "pair"}
     runs = [
         run | {"name": f"seed {seed}", "readouts": {"score": {"own": figures(values[0, seed]), "exchanged": figures(values[1, seed])}}}

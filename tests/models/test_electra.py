@@ -40,13 +40,8 @@ def new_model(tokenizer=None, seed=1, wide=None, narrow=None):
     """A small pair of the true architecture with token types; away from the start, where a wrong position hardly shows."""
     torch.manual_seed(seed)
     wide, narrow = ElectraConfig(**WIDE | STILL | (wide or {})), ElectraConfig(**NARROW | STILL | (narrow or {}))
-    model = electra.assembled(
-        AutoModelForSequenceClassification.from_config(wide),
-        AutoModelForPreTraining.from_config(wide),
-        AutoModelForMaskedLM.from_config(narrow),
-        tokenizer,
-    )
-    return moved(model)
+    both = [kind.from_config(wide) for kind in (AutoModelForSequenceClassification, AutoModelForPreTraining)]
+    return moved(electra.assembled(*both, AutoModelForMaskedLM.from_config(narrow), tokenizer))
 
 
 def batch_of(layout="ordered", tokens=10**6, count=20):

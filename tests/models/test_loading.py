@@ -477,14 +477,8 @@ def test_code_that_comes_with_a_model_is_not_run(saved):
 
 def questions(count=5):
     words = ["wheel", "mill", "stop", "turned", "second", "them", "text"]
-    return [
-        SimpleNamespace(
-            id=f"q{n}",
-            text=" ".join(words[: n + 1]) + "?",
-            candidates=[SimpleNamespace(id=f"q{n}-{k}", text=" ".join(words[k:] * (n + 1)), label=int(k == n)) for k in range(n + 2)],
-        )
-        for n in range(count)
-    ]
+    of = lambda n: [SimpleNamespace(id=f"q{n}-{k}", text=" ".join(words[k:] * (n + 1)), label=int(k == n)) for k in range(n + 2)]
+    return [SimpleNamespace(id=f"q{n}", text=" ".join(words[: n + 1]) + "?", candidates=of(n)) for n in range(count)]
 
 
 @pytest.fixture(scope="module", params=["roberta", "bert"])
@@ -496,17 +490,6 @@ def ranker(request, tokenizer, bert_tokenizer):
         "bert": BertConfig(**spread | {"vocab_size": len(own)}),
     }
     return rank.Ranker(loading.from_config(config[request.param], own, mlm=False), max_tokens=24)
-
-
-def slow_scores(ranker, asked, max_tokens=24):
-    """One pair at a time through the tokenizer's own call."""
-    scores, model = [], ranker.model.eval()
-    for question in asked:
-        for candidate in question.candidates:
-            options = {"truncation": "longest_first", "max_length": max_tokens, "return_tensors": "pt"}
-            logits, _ = model(dict(model.tokenizer(question.text, candidate.text, **options)))
-            scores.append((logits[0, 1] - logits[0, 0]).item())
-    return scores
 
 
 def test_windows_hold_every_question_once(monkeypatch):
@@ -529,9 +512,12 @@ def test_many_questions_are_ranked_as_each_alone_in_fewer_batches(ranker):
 
 
 def test_rank_is_the_order_of_the_scores(ranker):
-    question = questions()[-1]
-    ranked = ranker.rank(question.text, [candidate.text for candidate in question.candidates])
-    scores = slow_scores(ranker, [question])
+    """One pair at a time goes through the tokenizer's own call."""
+    question, model = questions()[-1], ranker.model.eval()
+    texts, options = [candidate.text for candidate in question.candidates], {"truncation": "longest_first", "max_length": 24}
+    ranked = ranker.rank(question.text, texts)
+    each = [model(dict(model.tokenizer(question.text, text, **options, return_tensors="pt")))[0][0] for text in texts]
+    scores = [(logits[1] - logits[0]).item() for logits in each]
     assert [number for number, _ in ranked] == sorted(range(len(scores)), key=lambda n: -scores[n])
     assert ranked[0][1] == pytest.approx(max(scores), abs=1e-4)
     same = ranker.rank("wheel?", ["mill", "mill", "mill"])

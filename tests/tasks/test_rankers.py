@@ -29,11 +29,8 @@ TEXTS = ["The mill is by the river.", "By the sea.", "Nothing", "", "The MILL: o
 def asked(number: int) -> Question:
     """A question whose answer says its words again; every fifth one has none."""
     texts = [f"the mill {number} is here" if number % 5 else "nothing", "a mill", "sea"]
-    return Question(
-        f"q{number}",
-        f"where is mill {number}",
-        tuple(Candidate(f"{number}-{k}", text, int(k == 0 and number % 5 > 0), None, None) for k, text in enumerate(texts)),
-    )
+    found = tuple(Candidate(f"{number}-{k}", text, int(k == 0 and number % 5 > 0), None, None) for k, text in enumerate(texts))
+    return Question(f"q{number}", f"where is mill {number}", found)
 
 
 def test_bm25_ranks_by_its_formula():

@@ -126,14 +126,9 @@ class Asked(list):
 
 
 def asked_questions(scores):
-    return Asked(
-        Question(
-            name,
-            f"what is {name}?",
-            tuple(Candidate(row.candidate_id, f"text of {row.candidate_id}", row.label, "before", None) for row in rows.itertuples()),
-        )
-        for name, rows in scores.groupby("question_id", sort=False)
-    )
+    candidate = lambda row: Candidate(row.candidate_id, f"text of {row.candidate_id}", row.label, "before", None)
+    each = ((name, tuple(map(candidate, rows.itertuples()))) for name, rows in scores.groupby("question_id", sort=False))
+    return Asked(Question(name, f"what is {name}?", candidates) for name, candidates in each)
 
 
 def test_questions_with_their_chosen_candidates_one_at_a_time():

@@ -186,14 +186,9 @@ NOTEBOOK = {
 
 def test_cells_run_up_to_the_training(tmp_path, capsys):
     kept = []
-    cells = [
-        {
-            "cell_type": "markdown" if name == "first" else "code",
-            "metadata": {"tags": [name] if name in ("parameters", "train") else []},
-            "source": source,
-        }
-        for name, source in NOTEBOOK.items()
-    ]
+    kinds, tags = {"first": "markdown"}, {name: {"tags": [name]} for name in ("parameters", "train")}
+    about = lambda name: {"cell_type": kinds.get(name, "code"), "metadata": tags.get(name, {"tags": []})}
+    cells = [about(name) | {"source": source} for name, source in NOTEBOOK.items()]
     path = tmp_path / "made_up.ipynb"
     path.write_text(json.dumps({"cells": cells}), encoding="utf-8")
     lab_processes.run(path, {"steps": 7, "kept": kept})
@@ -260,12 +255,8 @@ def test_a_run_of_a_notebook_is_trained_in_two_processes_and_taken_up(tmp_path, 
     """For real: torchrun, two processes that run the notebook's cells, and the weights that this process ends with."""
     for name in ("RANK", "WORLD_SIZE"):
         monkeypatch.delenv(name, raising=False)
-    for name, value in {
-        "ASUTIL_PROJECT": str(tmp_path),
-        "PYTHONPATH": str(ROOT),
-        "OMP_NUM_THREADS": "1",
-        lab_processes.PROCESSES: "2",
-    }.items():
+    own = {"ASUTIL_PROJECT": str(tmp_path), "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", lab_processes.PROCESSES: "2"}
+    for name, value in own.items():
         monkeypatch.setenv(name, value)
     sources = {"parameters": "steps: int = 2  # at least 1\nfolder: str = '.'  # of the run", "train": TRAINS}
     cells = [{"cell_type": "code", "metadata": {"tags": [name]}, "source": source} for name, source in sources.items()]

@@ -145,17 +145,9 @@ def joined(path: Path) -> None:
 
 # ------------------------------------------------------------------ questions
 
-ASKED = [
-    {
-        "question_id": f"q{n}",
-        "question": f"Where does river {n} rise?",
-        "document_title": f"River {n}",
-        "answer": text,
-        "label": int(k == 1),
-    }
-    for n in range(8)
-    for k, text in enumerate(("It is long.", f"It “rises” in the {n}th hills.", "Nobody knows."))
-]
+RIVERS = [{"question_id": f"q{n}", "question": f"Where does river {n} rise?", "document_title": f"River {n}"} for n in range(8)]
+TOLD = ("It is long.", "It “rises” in the {}th hills.", "Nobody knows.")
+ASKED = [river | {"answer": text.format(n), "label": int(k == 1)} for n, river in enumerate(RIVERS) for k, text in enumerate(TOLD)]
 PLAIN = [{name: row[name] for name in ("question", "answer", "label")} for row in ASKED]
 
 
@@ -277,15 +269,8 @@ def parsed(path: Path):
 
 # ------------------------------------------------------------------ claims and evidence
 
-CLAIMS = [
-    {
-        "id": n,
-        "claim": f"Penguin {n} breeds on ice.",
-        "label": claims.LABELS[n % 3],
-        "evidence": [[f"Penguin_-LRB-{n}-RRB-", k, f"It “breeds” on the {k}th floe.", 0.5] for k in range(n)],
-    }
-    for n in range(7)
-]
+floes = lambda n: [[f"Penguin_-LRB-{n}-RRB-", k, f"It “breeds” on the {k}th floe.", 0.5] for k in range(n)]
+CLAIMS = [{"id": n, "claim": f"Penguin {n} breeds on ice.", "label": claims.LABELS[n % 3], "evidence": floes(n)} for n in range(7)]
 
 
 def claimed(path: Path) -> None:

@@ -142,13 +142,9 @@ def _twice_at_once(whole: Path, project: Path, expected: dict) -> None:
     run = json.loads((whole / "runs" / name / "run.json").read_text())
     options = [word for option, value in run["given"].items() for word in ("-p", option, str(value))]
     with (project / "output.txt").open("a") as output:
-        both = [
-            subprocess.Popen(
-                [sys.executable, "-m", "papermill", f"notebooks/{run['notebook']}.ipynb", f"{number}.ipynb", *options],
-                **{"cwd": project, "env": _environment(project), "stdout": output, "stderr": output},
-            )
-            for number in range(2)
-        ]
+        command = [sys.executable, "-m", "papermill", f"notebooks/{run['notebook']}.ipynb"]
+        own = {"cwd": project, "env": _environment(project), "stdout": output, "stderr": output}
+        both = [subprocess.Popen([*command, f"{number}.ipynb", *options], **own) for number in range(2)]
         must(all(_ended_well(process.wait(timeout=LONGEST), project) for process in both), name)
     waited = sum("is open in another process" in (project / f"{number}.ipynb").read_text("utf-8") for number in range(2))
     must(waited == 1, f"{name}: one of two calls at once waits for the other, {waited} did")

@@ -111,17 +111,8 @@ def model(ours: dict) -> Save:
 
 # ------------------------------------------------------------------ records, tables and scores
 
-SCORES = {
-    seed: pd.DataFrame(
-        {
-            "question_id": [f"q{n // 2}" for n in range(3000)],
-            "candidate_id": [f"c{n}" for n in range(3000)],
-            "label": np.arange(3000) % 2,
-            "score": np.arange(3000.0) + seed,
-        }
-    )
-    for seed in (1, 2)
-}
+PAIRS = {"question_id": [f"q{n // 2}" for n in range(3000)], "candidate_id": [f"c{n}" for n in range(3000)], "label": np.arange(3000) % 2}
+SCORES = {seed: pd.DataFrame(PAIRS | {"score": np.arange(3000.0) + seed}) for seed in (1, 2)}
 
 
 def _run(folder: Path) -> runs.Run:
