@@ -15,21 +15,11 @@ from aslab.commands import asutil
 from asutil.io import hub
 
 ROOT = Path(__file__).parents[2]
-OLD = {
-    "aslab.pipeline": "index",
-    "aslab.analysis.claims": "claims",
-    "aslab.analysis.overlap": "overlap",
-    "aslab.slot_cosines": "slots",
-    "aslab.slots": "slots",
-    "asutil.corpus.sources": "fetch",
-    "asutil.corpus.index": "index",
-    "asutil.data.nq_sentences": "build nq_sentences",
-    "asutil.data.selqa": "build selqa",
-    "asutil.metrics.trec": "trec",
-    "asutil.models.embedded": "embedded",
-    "asutil.tasks.mine": "mine",
-    "asutil.tasks.vectors": "vectors",
-} | {f"aslab.{name}": name for name in "blind calibration compare export gallery gpus hours mined own publish".split()}
+OLD = {f"aslab.{name}": name for name in "blind calibration compare export gallery gpus hours mined own publish slots".split()}
+OLD |= {f"aslab.analysis.{name}": name for name in ("claims", "overlap")} | {"aslab.pipeline": "index", "aslab.slot_cosines": "slots"}
+OLD |= {f"asutil.data.{name}": f"build {name}" for name in ("nq_sentences", "selqa")}
+OLD |= {"asutil.corpus.sources": "fetch", "asutil.corpus.index": "index", "asutil.metrics.trec": "trec"}
+OLD |= {"asutil.models.embedded": "embedded", "asutil.tasks.mine": "mine", "asutil.tasks.vectors": "vectors"}
 
 
 def ended(*words: str):

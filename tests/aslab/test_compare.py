@@ -297,12 +297,8 @@ def test_runs_of_rank_have_a_line_for_each_ranker(tmp_path, capsys):
     with pytest.raises(SystemExit):
         called(capsys, folders[0], ranked(tmp_path / "rank-b-000000000000", data="other"))
     assert "runs on the same data expected, got" in capsys.readouterr().err
-    also = {
-        "notebook": "finetune",
-        "settings": {"dataset": "other"},
-        "transfer": {"wikiqa": {"fingerprint": "same"}},
-        "inputs": {"dataset": "x"},
-    }
+    also = {"notebook": "finetune", "settings": {"dataset": "other"}, "inputs": {"dataset": "x"}}
+    also |= {"transfer": {"wikiqa": {"fingerprint": "same"}}}
     scores = pd.read_parquet(folders[0] / "scores_of_rankers.parquet").query("ranker == 'bm25'")
     tuned = finished(tmp_path / "finetune-c-000000000000", also, scores=scores, scores_wikiqa=scores)
     assert len(compare.read([str(folders[0]), str(tuned)], dataset="wikiqa")) == 3

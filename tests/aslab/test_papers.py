@@ -66,19 +66,11 @@ def write(folder, changes=None, text=None):
     """asbert.yml with two rows, one of them with a stage; `changes`: dotted path -> value, or ... for what is left out."""
     budget = {"backbones": {"roberta": "tiny"}, "corpus": "c", "datasets": ["own"], "seeds": [0], "rows": ["one"]}
     claim = {"id": "c", "where": "w", "claim": "x", "row_a": "one", "row_b": "two", "dataset": "wikiqa", "metric": "map", "sign": "+"}
-    data = {
-        "slug": "asbert",
-        "title": "T",
-        "authors": ["A"],
-        "unit": "percent",
-        "budgets": {"laptop": budget},
-        "rows": {
-            "one": {"name": "One", "stages": [{"notebook": "finetune"}], "published": {"wikiqa": {"map": [50.0, 1.0]}}},
-            "two": {"name": "Two", "published": {"wikiqa": {"map": 40.0}}},
-        },
-        "tables": {"t": {"where": "w", "caption": "c", "datasets": ["wikiqa"], "metrics": ["map"], "rows": ["one", "two"]}},
-        "claims": [claim],
-    }
+    one = {"name": "One", "stages": [{"notebook": "finetune"}], "published": {"wikiqa": {"map": [50.0, 1.0]}}}
+    rows = {"one": one, "two": {"name": "Two", "published": {"wikiqa": {"map": 40.0}}}}
+    table = {"where": "w", "caption": "c", "datasets": ["wikiqa"], "metrics": ["map"], "rows": ["one", "two"]}
+    data = {"slug": "asbert", "title": "T", "authors": ["A"], "unit": "percent", "budgets": {"laptop": budget}}
+    data |= {"rows": rows, "tables": {"t": table}, "claims": [claim]}
     for path, value in (changes or {}).items():
         *above, last = path.split(".")
         part = data

@@ -127,15 +127,9 @@ def kept_and_lost() -> dict:
         for name, of in run["readouts"].items():
             key = (run["architecture"], run["model"].rsplit("/", 1)[-1], run["dataset"], run["protocol"], name)
             each.setdefault(key, []).append([of[which]["map"] for which in ("own", "exchanged")])
-    level = {
-        (dataset, protocol): committed(paper, row, dataset)[0]["baselines"]["random"]["map"]
-        for paper, row, dataset, protocol in (
-            ("sentence_objectives", "roberta_base", "wikiqa", "clean"),
-            ("asbert", "triplet_bert", "wikiqa", "asbert"),
-            ("asbert", "triplet_bert", "trecqa", "asbert"),
-            ("asbert", "triplet_bert", "pydocs", "clean"),
-        )
-    }
+    rows = [("sentence_objectives", "roberta_base", "wikiqa", "clean")]
+    rows += [("asbert", "triplet_bert", *place) for place in (("wikiqa", "asbert"), ("trecqa", "asbert"), ("pydocs", "clean"))]
+    level = {tuple(place): committed(paper, row, place[0])[0]["baselines"]["random"]["map"] for paper, row, *place in rows}
     made = {}
     for key, values in each.items():
         own, exchanged = np.mean(values, axis=0)

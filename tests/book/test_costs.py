@@ -121,12 +121,8 @@ def test_numbers_of_the_page_follow_the_files(page, monkeypatch):
 
 
 def test_big_numbers_are_said_in_words(page):
-    assert [page.big(n) for n in (999, 209_715_200_000, 1.5e12, 2_306_867_200_000)] == [
-        "999",
-        "210 billion",
-        "1.5 trillion",
-        "2.31 trillion",
-    ]
+    words = ["999", "210 billion", "1.5 trillion", "2.31 trillion"]
+    assert [page.big(n) for n in (999, 209_715_200_000, 1.5e12, 2_306_867_200_000)] == words
     assert [page.size(n) for n in (0, 4e9, 3.2e12)] == ["–", "4 GB", "3.2 TB"]
 
 

@@ -117,13 +117,8 @@ def test_nearness_before_and_after_by_hand(page):
     found = pd.concat([lines_of("longformer_base", nears), lines_of("longformer_base_dot", [0.3]), lines_of("led_base", [0.1], "qasper")])
     asked = ("longformer_base", "longformer_base_dot", "longformer_base_shared")
     table = made_up.cells(page.near_table(DATA, found, "hotpotqa", *asked))
-    assert table[0] == [
-        "Row",
-        "Before training, dev",
-        *(f"After: {name}" for name in ("raw vectors", "as trained", "predicted type", "evidence head")),
-        "Seeds",
-        "Budget",
-    ]
+    after = [f"After: {name}" for name in ("raw vectors", "as trained", "predicted type", "evidence head")]
+    assert table[0] == ["Row", "Before training, dev", *after, "Seeds", "Budget"]
     mean, std = 100 * np.mean(nears), 100 * np.std(nears, ddof=1)
     figures = [f"{mean / 2:.1f} ± {std / 2:.1f}", *(f"{mean + n:.1f} ± {std:.1f}" for n in range(4))]
     assert table[1] == ["Longformer-base", *figures, "3", "small"]
@@ -184,12 +179,8 @@ def test_lines_of_chance_by_hand(page):
 # ------------------------------------------------------------------ which sentences
 
 
-QUESTION = LongQuestion(
-    "q1",
-    f"Which {PAYLOAD}?",
-    (Passage("A", ("First.", f"Second {PAYLOAD}.")), Passage("B", ("x" * 400,))),
-    (Answer("First", "span", frozenset({(0, 0)})),),
-)
+PASSAGES = (Passage("A", ("First.", f"Second {PAYLOAD}.")), Passage("B", ("x" * 400,)))
+QUESTION = LongQuestion("q1", f"Which {PAYLOAD}?", PASSAGES, (Answer("First", "span", frozenset({(0, 0)})),))
 BEFORE = [["0-1", 0, 0.8, 1], ["0-0", 1, 0.25, 2]]
 AFTER = [["0-0", 1, 0.9, 1], [f"1-0{PAYLOAD}", 0, 0.1, 2]]
 

@@ -157,15 +157,12 @@ def test_re_ranking_pairs_runs_of_one_seed_and_data_set():
 
 def test_a_re_ranking_row_alone_brings_what_it_needs():
     jobs = plan("small", ["joint_roberta_base_ie_k_top_5"], [2])
-    assert [(job.row, job.notebook, job.dataset, job.seed) for job in jobs] == [
-        one
-        for dataset in ("wikiqa", "trecqa", "nq_sentences")
-        for one in [
-            ("pairwise_roberta_base", "finetune", dataset, 2),
-            ("joint_roberta_base_ie_k_top_5", "finetune", plans.TRANSFER, 2),
-            ("joint_roberta_base_ie_k_top_5", "rerank", dataset, 2),
-        ]
-    ]
+    joint = "joint_roberta_base_ie_k_top_5"
+    for n, dataset in enumerate(("wikiqa", "trecqa", "nq_sentences")):
+        made = [(job.row, job.notebook, job.dataset, job.seed) for job in jobs[3 * n : 3 * n + 3]]
+        first = ("pairwise_roberta_base", "finetune", dataset, 2)
+        assert made == [first, (joint, "finetune", plans.TRANSFER, 2), (joint, "rerank", dataset, 2)]
+    assert len(jobs) == 9
     both = plan("small", ["joint_roberta_base_ie_k_top_5", "joint_roberta_base_ie_k"], [2])
     assert [(job.row, job.dataset) for job in both][1] == ("joint_roberta_base_ie_k", "wikiqa")  # one run, and its own row's
 

@@ -130,12 +130,8 @@ def test_the_measures_and_their_order():
     assert registry.columns("question") == {"p@1": "p_at_1", "map": "average_precision", "mrr": "reciprocal_rank"}
     assert list(registry.columns("claim")) == ["label_accuracy"]
     assert list(registry.columns("context")) == ["answer_f1", "evidence_f1", "map_raw", "map_projected", "map_predicted_type"]
-    assert [registry.card(of) for of in ("question", "claim", "context", "split")] == [
-        ["p@1", "map"],
-        ["label_accuracy"],
-        ["map_projected", "answer_f1"],
-        ["auc", "accuracy"],
-    ]
+    cards = [["p@1", "map"], ["label_accuracy"], ["map_projected", "answer_f1"], ["auc", "accuracy"]]
+    assert [registry.card(of) for of in ("question", "claim", "context", "split")] == cards
     assert all(measure.value and measure.at_random for measure in registry.measures("question"))
 
 

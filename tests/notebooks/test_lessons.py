@@ -107,14 +107,8 @@ def test_a_lesson_runs_with_the_smallest_values_of_its_parameters(path, tmp_path
     cell = next(source for source, metadata in cells_of(path, "code") if metadata.get("tags") == ["parameters"])
     smallest = {name: int(value) for name, value in re.findall(r"^(\w+): int = \d+  # .* at least (\d+)$", cell, re.MULTILINE)}
     assert len(smallest) == len(cell.splitlines())
-    names = [
-        node.id
-        for source, _ in cells_of(path, "code")
-        if source != cell
-        for node in ast.walk(ast.parse(source))
-        if isinstance(node, ast.Name)
-    ]
-    assert set(smallest) <= set(names)
+    others = [ast.parse(source) for source, _ in cells_of(path, "code") if source != cell]
+    assert set(smallest) <= {node.id for tree in others for node in ast.walk(tree) if isinstance(node, ast.Name)}
     assert run(path, smallest, tmp_path)["solved"] == list(WRONG[path.stem])
 
 

@@ -19,17 +19,9 @@ def pydocs(entries):
 
 
 TOLD = re.compile(r"By default, (\S+) of (\S+) is (.+)\.|(\S+) takes (.+) for (\S+) where nothing else is given\.")
-WORDS = {
-    "a boolean": "bool|boolean",
-    "an integer": "int|integer",
-    "a float": "float",
-    "a string": "str|string",
-    "a dictionary": "dict|dictionary",
-    "a callable": "callable|function",
-    "an array": r"ndarray|numpy\.ndarray|array",
-    "a list": "list",
-    "a tuple": "tuple",
-}
+WORDS = {"a boolean": "bool|boolean", "an integer": "int|integer", "a float": "float", "a string": "str|string"}
+WORDS |= {"a dictionary": "dict|dictionary", "a callable": "callable|function", "an array": r"ndarray|numpy\.ndarray|array"}
+WORDS |= {"a list": "list", "a tuple": "tuple"}
 
 
 def stated(claim):

@@ -108,15 +108,8 @@ def mined(folder):
     return {id: rows.loc[(rows["question_id"] == id) & rows["mined"], "answer"].tolist() for id in ids}
 
 
-RULES = [
-    mine.Rule(),
-    mine.Rule(negatives=3, skip=2, margin=0.2),
-    mine.Rule(negatives=200, margin=0.0),
-    mine.Rule(negatives=4, margin=None, depth=6),
-    mine.Rule(negatives=2, margin=0.1, depth=40),
-]
-
-
+RULES = [mine.Rule(), mine.Rule(negatives=3, skip=2, margin=0.2), mine.Rule(negatives=200, margin=0.0)]
+RULES += [mine.Rule(negatives=4, margin=None, depth=6), mine.Rule(negatives=2, margin=0.1, depth=40)]
 ENCODERS = {"cosine": Given, "distance": Trained, "bm25": None}
 
 

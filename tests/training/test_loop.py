@@ -209,19 +209,8 @@ for how, moments in MOMENTS.items():
 """
 # At the n-th call of these a run is killed: before its first step, in a step, while a file of a checkpoint or of the best weights is
 # written, before they are renamed, while the log is taken up again, while an old checkpoint is removed.
-MOMENTS = {
-    "plain": [
-        ("__getitem__", 1),
-        ("__getitem__", 3),
-        ("fsync", 4),
-        ("replace", 1),
-        ("fsync", 9),
-        ("rename", 1),
-        ("rmtree", 5),
-        ("fsync", 12),
-    ],
-    "stopping": [("fsync", 3), ("rename", 1), ("fsync", 8), ("__getitem__", 6), ("rename", 3)],
-}
+PLAIN = [("__getitem__", 1), ("__getitem__", 3), ("fsync", 4), ("replace", 1), ("fsync", 9), ("rename", 1), ("rmtree", 5), ("fsync", 12)]
+MOMENTS = {"plain": PLAIN, "stopping": [("fsync", 3), ("rename", 1), ("fsync", 8), ("__getitem__", 6), ("rename", 3)]}
 
 
 @pytest.fixture(scope="module")

@@ -57,20 +57,9 @@ BYTES = {
     "no last line end": lambda data, draw: data.rstrip(b"\n"),
     "blank line": lambda data, draw: data.replace(b"\n", b"\n\n", draw.randint(1, 3)),
 }
-PIECES = {
-    "NUL": b"\0",
-    "bad UTF-8": b"\xff\xfe\xc3\x28",
-    "half a character": b"\xed\xa0\x80",
-    "mark inside": b"\xef\xbb\xbf",
-    "U+2028": "\u2028".encode(),
-    "U+0085": "\x85".encode(),
-    "form feed": b"\x0c\x0b\x1c",
-    "CR": b"\r",
-    "CRLF": b"\r\n",
-    "quote": b'"',
-    "tab": b"\t",
-    "bracket": b"{",
-}
+PIECES = {"NUL": b"\0", "bad UTF-8": b"\xff\xfe\xc3\x28", "half a character": b"\xed\xa0\x80", "mark inside": b"\xef\xbb\xbf"}
+PIECES |= {"U+2028": "\u2028".encode(), "U+0085": "\x85".encode(), "form feed": b"\x0c\x0b\x1c", "CR": b"\r", "CRLF": b"\r\n"}
+PIECES |= {"quote": b'"', "tab": b"\t", "bracket": b"{"}
 BYTES |= {name: partial(_inserted, piece=piece) for name, piece in PIECES.items()}
 
 

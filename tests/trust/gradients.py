@@ -313,19 +313,12 @@ def cases_of_finder_loss():
         yield f"weight {weight}", fast, partial(slow_total, model, weight), given
 
 
+SAME_NAME = (cases_of_replaced_token, cases_of_listwise, cases_of_distillation, cases_of_siamese, cases_of_distance)
+SAME_NAME += (cases_of_triplet_kinds, cases_of_triplet, cases_of_or_softmax, cases_of_balanced, cases_of_question_evidence)
 LOSSES = {
+    **{cases.__name__.removeprefix("cases_of_"): cases for cases in SAME_NAME},
     "mlm": lambda: cases_of_cross_entropy(losses.mlm),
     "pair": lambda: cases_of_cross_entropy(losses.pair),
-    "replaced_token": cases_of_replaced_token,
-    "listwise": cases_of_listwise,
-    "distillation": cases_of_distillation,
-    "siamese": cases_of_siamese,
-    "distance": cases_of_distance,
-    "triplet_kinds": cases_of_triplet_kinds,
-    "triplet": cases_of_triplet,
-    "or_softmax": cases_of_or_softmax,
-    "balanced": cases_of_balanced,
-    "question_evidence": cases_of_question_evidence,
     "PairEncoder.losses": cases_of_pair_encoder,
     "Embedder.losses": cases_of_embedder_loss,
     "EvidenceFinder.qa_losses": cases_of_qa,

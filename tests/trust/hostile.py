@@ -30,15 +30,8 @@ from .loaders import Loader
 INPUTS = {True: 10_000, False: 1_000}
 LOADERS = [*loaders.LOADERS, *run_loaders.LOADERS]
 # Those that are given a text of 100 MB as well; the first two of them also at the quick size.
-LARGE = (
-    "sources.documents documents.jsonl",
-    "answers.load_answers asked.tsv",
-    "sources.documents documents.parquet",
-    "sources.read_titles titles.txt",
-    "answers.load_answers asked.jsonl",
-    "claims.load_claims train.jsonl",
-    "vectors.read texts.txt",
-)
+LARGE = ("sources.documents documents.jsonl", "answers.load_answers asked.tsv", "sources.documents documents.parquet")
+LARGE += ("sources.read_titles titles.txt", "answers.load_answers asked.jsonl", "claims.load_claims train.jsonl", "vectors.read texts.txt")
 TOGETHER = 25  # inputs of one process
 SECONDS = {False: 20, True: 60}  # of a processor that one input may take; True: one with a text of 100 MB
 WAITING = 20  # times as long by the clock: a machine may be busy, but what only waits is a hang too

@@ -38,16 +38,11 @@ TESTS = {
         f"sampling/{file}": ("sampling/test_pin", "sampling/test_sampler", "sampling/test_mspp", "sampling/test_context_sampling")
         for file in ("base", "pairs")
     },
-    "inputs/cut": ("inputs/test_cut", "inputs/test_pairs", "inputs/test_groups"),
-    "inputs/ragged": ("inputs/test_cut", "inputs/test_pairs", "inputs/test_groups"),
+    **dict.fromkeys(("inputs/cut", "inputs/ragged"), ("inputs/test_cut", "inputs/test_pairs", "inputs/test_groups")),
     "inputs/pairs": ("inputs/test_pairs", "models/test_context_models", "inputs/test_groups", "models/test_joint"),
     "inputs/batches": (
-        "inputs/test_pairs",
-        "models/test_context_models",
-        "inputs/test_groups",
-        "inputs/test_lists",
-        "models/test_joint",
-        "tasks/test_finding",
+        *("inputs/test_pairs", "models/test_context_models", "inputs/test_groups"),
+        *("inputs/test_lists", "models/test_joint", "tasks/test_finding"),
     ),
     "models/pair": ("models/test_pair", "models/test_context_models", "models/test_joint", "models/test_loading", "inputs/test_lists"),
     **{

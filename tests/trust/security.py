@@ -279,12 +279,8 @@ def run_names(folder: Path, root: Path) -> int:
     names = [f"{part}outside{ending}" for part in parts] + [f"link{ending}", f"link{ending}/", *(f"{text}{ending}" for text in PAYLOADS)]
     with _inside(root):
         for name in names:
-            for read in (
-                rundir.read_record,
-                lambda name: rundir.read_record(rundir.find(name) or name),
-                checkpoints.source,
-                lambda n: trec.export(n, "out"),
-            ):
+            found = lambda name: rundir.read_record(rundir.find(name) or name)
+            for read in (rundir.read_record, found, checkpoints.source, lambda n: trec.export(n, "out")):
                 _not_outside(read, name)
             _written_inside(runs, name, kept)
         must(f"link{ending}" not in set(runs.read_all().name), "a link in runs/ is no run")

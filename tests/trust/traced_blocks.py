@@ -247,13 +247,8 @@ def evidence_left_out(root: Path, name: str, row: str, *datasets: str):
 
 def evidence_chance(root: Path, name: str, row: str, *datasets: str):
     paper = Paper(root, name)
-    metrics = {
-        "random": "map",
-        "document_order": "map",
-        "zero_shot": "map",
-        "all_sentences": "evidence_f1",
-        "most_frequent_answer": "answer_f1",
-    }
+    metrics = dict.fromkeys(("random", "document_order", "zero_shot"), "map")
+    metrics |= {"all_sentences": "evidence_f1", "most_frequent_answer": "answer_f1"}
     for dataset in datasets:
         records = paper.of(row, dataset, EVERY)[:1]
         if not records:
