@@ -10,15 +10,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from asutil.metrics import significance
-from asutil.metrics.significance import (
-    holm,
-    mean_interval,
-    paired_bootstrap,
-    proportion_interval,
-    smallest_gain,
-    student_t,
-    student_t_from_summary,
-)
+from asutil.metrics.significance import holm, mean_interval, paired_bootstrap, smallest_gain, student_t, student_t_from_summary
 
 
 @pytest.mark.parametrize(("n", "m"), [(5, 5), (3, 7), (2, 2)])
@@ -74,7 +66,7 @@ def test_student_t_without_variance():
         (paired_bootstrap, ([1, float("inf")], [1, 2]), "finite"),
         (paired_bootstrap, ([1], [1], 0), "draws is 1 or more"),
         (paired_bootstrap, (pd.Series([1], index=["a"]), pd.Series([1], index=["b"])), r"do not have the same questions.* \(1 and 1\)"),
-        (proportion_interval, (61, 68), "a share from 0 to 1"),
+        (significance.proportion_interval, (61, 68), "a share from 0 to 1"),
         (smallest_gain, (10, 5), "10 questions with 5 lost cannot show a gain"),
         (smallest_gain, (5, 5), "5 questions with 5 lost cannot show a gain"),  # none is left that could be gained
         (holm, ([0.1, -0.1],), "p-values from 0 to 1"),
@@ -190,7 +182,7 @@ def test_the_sign_says_what_the_p_value_says(ours, baseline):
 @pytest.mark.parametrize(("right", "questions"), [(61, 68), (0, 68), (68, 68), (186, 237), (826, 1336)])
 def test_proportion_interval_equals_scipy(right, questions):
     theirs = stats.binomtest(right, questions).proportion_ci(0.95, method="wilson")
-    assert proportion_interval(right / questions, questions) == pytest.approx((theirs.low, theirs.high), abs=1e-12)
+    assert significance.proportion_interval(right / questions, questions) == pytest.approx((theirs.low, theirs.high), abs=1e-12)
 
 
 def chance_of_no_gain(questions, gained, lost):

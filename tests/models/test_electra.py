@@ -7,17 +7,11 @@ from functools import partial
 import numpy as np
 import pytest
 import torch
+import transformers
 from safetensors.torch import load_model
 from scipy.stats import chisquare
 from torch.nn import functional
-from transformers import (
-    AutoModelForMaskedLM,
-    AutoModelForPreTraining,
-    AutoModelForSequenceClassification,
-    ElectraConfig,
-    ElectraForMaskedLM,
-    ElectraForPreTraining,
-)
+from transformers import AutoModelForMaskedLM, AutoModelForPreTraining, AutoModelForSequenceClassification, ElectraConfig
 
 from asutil import inputs, losses, sampling, training
 from asutil.corpus.tokenizers import tokenizer_for
@@ -188,12 +182,12 @@ def test_both_halves_equal_transformers_own_models():
     given = {"attention_mask": micro["attention_mask"], "token_type_ids": micro["token_type_ids"]}
     assert given["token_type_ids"].any()
 
-    generator = ElectraForMaskedLM(model.generator.config).eval()
+    generator = transformers.ElectraForMaskedLM(model.generator.config).eval()
     generator.load_state_dict(model.generator.state_dict())
     expected = generator(micro["input_ids"], **given).logits.flatten(0, 1)[micro["masked_positions"]]
     torch.testing.assert_close(mlm, expected, rtol=0, atol=1e-5)
 
-    whole = ElectraForPreTraining(model.backbone.config).eval()
+    whole = transformers.ElectraForPreTraining(model.backbone.config).eval()
     whole.electra.load_state_dict(model.backbone.state_dict())
     whole.discriminator_predictions.load_state_dict(model.detection.discriminator_predictions.state_dict())
     torch.testing.assert_close(detection[real], whole(read, **given).logits[real], rtol=0, atol=1e-5)

@@ -11,22 +11,12 @@ import huggingface_hub.constants
 import numpy as np
 import pytest
 import torch
+import transformers
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
 from tokenizers import Tokenizer, models, pre_tokenizers
-from transformers import (
-    AutoConfig,
-    AutoModel,
-    AutoModelForMaskedLM,
-    AutoModelForSequenceClassification,
-    AutoTokenizer,
-    BertConfig,
-    PreTrainedTokenizerFast,
-    RobertaConfig,
-    RobertaForMaskedLM,
-    RobertaTokenizer,
-)
+from transformers import AutoConfig, AutoModel, AutoModelForSequenceClassification, AutoTokenizer, PreTrainedTokenizerFast, RobertaConfig
 from transformers.modeling_outputs import BaseModelOutputWithPooling
 
 from aslab import runs
@@ -122,7 +112,7 @@ def test_the_prefix_space_is_set_where_the_argument_is_ignored(tokenizer, tmp_pa
 def test_a_roberta_tokenizer_keeps_its_prefix_space_through_saving(tmp_path):
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     vocab = {word: n for n, word in enumerate(["<s>", "<pad>", "</s>", "<unk>", "<mask>", *alphabet])}
-    RobertaTokenizer(vocab=vocab, merges=[]).save_pretrained(tmp_path / "a")
+    transformers.RobertaTokenizer(vocab=vocab, merges=[]).save_pretrained(tmp_path / "a")
     first = tokenizers.load_tokenizer(tmp_path / "a")
     first.save_pretrained(tmp_path / "b")
     for again in (tokenizers.load_tokenizer(tmp_path / "b"), AutoTokenizer.from_pretrained(tmp_path / "b")):
@@ -233,7 +223,7 @@ def test_a_head_that_learnt_nothing_is_left_out_and_starts_anew(saved, tmp_path)
 
 def test_a_fresh_mlm_head_on_large_embeddings_begins_near_a_guess(tokenizer, tmp_path):
     """Logits of a fresh head are as small as on fresh embeddings, and one that the checkpoint brings is left as it is."""
-    large = RobertaForMaskedLM(RobertaConfig(**SIZE | {"vocab_size": len(tokenizer), "pad_token_id": tokenizer.pad_token_id}))
+    large = transformers.RobertaForMaskedLM(RobertaConfig(**SIZE | {"vocab_size": len(tokenizer), "pad_token_id": tokenizer.pad_token_id}))
     with torch.no_grad():
         large.get_input_embeddings().weight.mul_(20)
     for name, model in (("bare", large.roberta), ("whole", large)):
@@ -252,7 +242,7 @@ def test_a_fresh_mlm_head_on_large_embeddings_begins_near_a_guess(tokenizer, tmp
 def test_a_fresh_mlm_head_begins_with_the_frequencies_of_the_corpus(tokenizer, tmp_path, monkeypatch):
     """The loss of a guess that reads nothing is the entropy of the tokens, counted by hand; a head that was loaded is left alone."""
     monkeypatch.setattr(loading, "COUNTED", 7)  # several blocks
-    whole = RobertaForMaskedLM(RobertaConfig(**SIZE | {"vocab_size": len(tokenizer), "pad_token_id": tokenizer.pad_token_id}))
+    whole = transformers.RobertaForMaskedLM(RobertaConfig(**SIZE | {"vocab_size": len(tokenizer), "pad_token_id": tokenizer.pad_token_id}))
     for name, model in (("bare", whole.roberta), ("whole", whole)):
         model.save_pretrained(tmp_path / name)
         tokenizer.save_pretrained(tmp_path / name)
@@ -277,7 +267,7 @@ def test_a_fresh_mlm_head_begins_with_the_frequencies_of_the_corpus(tokenizer, t
 def test_what_a_transformers_checkpoint_carries_is_kept(tokenizer, tmp_path, caplog):
     torch.manual_seed(3)
     config = RobertaConfig(**SIZE | {"vocab_size": 300}, max_position_embeddings=70, type_vocab_size=1)
-    masked = AutoModelForMaskedLM.from_config(config).half()
+    masked = transformers.AutoModelForMaskedLM.from_config(config).half()
     masked.save_pretrained(tmp_path / "mlm")
     tokenizer.save_pretrained(tmp_path / "mlm")
     model = loading.load(tmp_path / "mlm", mlm=True)
@@ -487,7 +477,7 @@ def ranker(request, tokenizer, bert_tokenizer):
     spread = SIZE | {"initializer_range": 0.5}  # at the usual 0.02 all scores of random weights are nearly equal
     config = {
         "roberta": RobertaConfig(**spread | {"vocab_size": len(own)}, max_position_embeddings=514, type_vocab_size=1),
-        "bert": BertConfig(**spread | {"vocab_size": len(own)}),
+        "bert": transformers.BertConfig(**spread | {"vocab_size": len(own)}),
     }
     return rank.Ranker(loading.from_config(config[request.param], own, mlm=False), max_tokens=24)
 

@@ -2,16 +2,8 @@
 
 import pytest
 import torch
-from transformers import (
-    AutoModelForMaskedLM,
-    AutoModelForSequenceClassification,
-    BertConfig,
-    DistilBertConfig,
-    ElectraConfig,
-    ModernBertConfig,
-    RobertaConfig,
-    RobertaModel,
-)
+import transformers
+from transformers import AutoModelForMaskedLM, AutoModelForSequenceClassification, BertConfig, RobertaConfig, RobertaModel
 
 from asutil import heads
 from asutil.models import pair
@@ -23,10 +15,10 @@ SPECIAL = {"pad_token_id": 1, "bos_token_id": 0, "eos_token_id": 2, "cls_token_i
 CONFIGS = {
     "roberta": RobertaConfig(**SIZE, max_position_embeddings=40, type_vocab_size=1),
     "bert": BertConfig(**SIZE),
-    "electra": ElectraConfig(**SIZE, embedding_size=8),
-    "modernbert": ModernBertConfig(**SIZE, **SPECIAL),
-    "modernbert_mean": ModernBertConfig(**SIZE, **SPECIAL, classifier_pooling="mean"),
-    "distilbert": DistilBertConfig(vocab_size=60, dim=16, n_layers=2, n_heads=2, hidden_dim=24),
+    "electra": transformers.ElectraConfig(**SIZE, embedding_size=8),
+    "modernbert": transformers.ModernBertConfig(**SIZE, **SPECIAL),
+    "modernbert_mean": transformers.ModernBertConfig(**SIZE, **SPECIAL, classifier_pooling="mean"),
+    "distilbert": transformers.DistilBertConfig(vocab_size=60, dim=16, n_layers=2, n_heads=2, hidden_dim=24),
 }
 
 

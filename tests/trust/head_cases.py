@@ -4,19 +4,9 @@ import itertools
 from functools import partial
 
 import torch
+import transformers
 from torch import nn
-from transformers import (
-    AutoModelForMaskedLM,
-    AutoModelForPreTraining,
-    AutoModelForSeq2SeqLM,
-    AutoModelForSequenceClassification,
-    BertConfig,
-    BertForNextSentencePrediction,
-    ElectraConfig,
-    LEDConfig,
-    RobertaConfig,
-    RobertaModel,
-)
+from transformers import AutoModelForMaskedLM, AutoModelForSequenceClassification, BertConfig, RobertaConfig, RobertaModel
 from transformers.modeling_outputs import BaseModelOutputWithPooling
 
 from asutil import heads
@@ -59,8 +49,8 @@ def finder(generates=False, projection="none", similarity="cosine", loss_weight=
     if not generates:
         return ready(evidence_models.EvidenceFinder(RobertaModel(RobertaConfig(**SIZE), add_pooling_layer=False), None, settings))
     layers = {f"{side}_{name}": 1 for side in ("encoder", "decoder") for name in ("layers", "attention_heads")}
-    config = LEDConfig(vocab_size=11, d_model=4, encoder_ffn_dim=4, decoder_ffn_dim=4, attention_window=[4], **layers)
-    return ready(evidence_models.EvidenceFinder(AutoModelForSeq2SeqLM.from_config(config), None, settings))
+    config = transformers.LEDConfig(vocab_size=11, d_model=4, encoder_ffn_dim=4, decoder_ffn_dim=4, attention_window=[4], **layers)
+    return ready(evidence_models.EvidenceFinder(transformers.AutoModelForSeq2SeqLM.from_config(config), None, settings))
 
 
 def released(model_class):
@@ -126,8 +116,8 @@ def cases_of_pair_encoder():
 
 
 def cases_of_electra():
-    config = ElectraConfig(**SIZE, embedding_size=4)
-    kinds = (AutoModelForSequenceClassification, AutoModelForPreTraining, AutoModelForMaskedLM)
+    config = transformers.ElectraConfig(**SIZE, embedding_size=4)
+    kinds = (AutoModelForSequenceClassification, transformers.AutoModelForPreTraining, AutoModelForMaskedLM)
     model, hidden = ready(electra.assembled(*(kind.from_config(config) for kind in kinds), None)), drawn(2, 3, 4)
     fast = lambda hidden: model.pair_of(BaseModelOutputWithPooling(hidden), {})
     yield "pair", fast, lambda hidden: slow_classified(model.pair, hidden[:, 0], slow.gelu), (hidden,), model.pair
@@ -179,7 +169,7 @@ def cases_of_finder():
 
 def cases_of_own_task():
     """The released head, whose two classes change places."""
-    model, batch = released(BertForNextSentencePrediction), {"input_ids": torch.randint(3, 11, (3, 5))}
+    model, batch = released(transformers.BertForNextSentencePrediction), {"input_ids": torch.randint(3, 11, (3, 5))}
     head = model.model.cls.seq_relationship
     with torch.no_grad():
         pooled = model.model.bert(**batch).pooler_output.tolist()

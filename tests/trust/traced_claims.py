@@ -4,24 +4,8 @@ import statistics
 from collections import Counter
 from pathlib import Path
 
-from . import traced_verdicts
-from .traced import (
-    NAMES,
-    NONE,
-    PAPERS,
-    UNTESTABLE,
-    Paper,
-    as_printed,
-    began_with,
-    mark,
-    over_questions,
-    over_seeds,
-    p_value,
-    points,
-    side,
-    sign,
-    values,
-)
+from . import traced, traced_verdicts
+from .traced import NAMES, NONE, PAPERS, UNTESTABLE, Paper, as_printed, began_with, mark, over_seeds, p_value, points, side, sign, values
 from .traced_verdicts import WORDS, Judged, Told, judged, told
 
 PRE_TRAINING = ("sentence_objectives", "contextual_as2", "joint_inference")
@@ -271,7 +255,7 @@ def two_tests(root: Path, name: str):
     for one in (told(paper, claim) for claim in paper.claims()):
         if one.seeds:
             metric, shown = one.claim["metric"], True
-            t, asked = over_seeds(one.ours, one.other, metric), over_questions(one.ours, one.other, metric)
+            t, asked = over_seeds(one.ours, one.other, metric), traced.over_questions(one.ours, one.other, metric)
             over = with_interval(t, seeds=t) if t else "one seed: no test"
             seen = " and ".join(word for word, test in (("seeds", t), ("questions", asked)) if sign(test)) or "neither"
             together = with_interval(one.test) if one.test else "one seed" if asked else NONE
