@@ -17,6 +17,8 @@ from asutil.data.claims import Claim, Evidence, load_claims
 from asutil.data.data_sets import CLAIMS
 from asutil.io import hub
 
+from .test_long_questions import write
+
 CARDS = Path(__file__).parents[2] / "data_cards"
 PIECE = ["Fight_Club_-LRB-film-RRB-", 3, "It is `` bleak '' -LRB- 1999 -RRB- .", 0.97]
 
@@ -24,11 +26,6 @@ PIECE = ["Fight_Club_-LRB-film-RRB-", 3, "It is `` bleak '' -LRB- 1999 -RRB- .",
 def row(id=1, claim="Fight Club is bleak.", label="SUPPORTS", evidence=(PIECE,)):
     made = {"id": id, "claim": claim, "label": label, "evidence": list(evidence)}
     return {name: value for name, value in made.items() if value != "absent"}
-
-
-def write(path, rows):
-    path.write_text("".join((text if isinstance(text, str) else json.dumps(text)) + "\n" for text in rows), encoding="utf-8")
-    return path
 
 
 @pytest.fixture
@@ -43,7 +40,6 @@ def folder(tmp_path):
 def fever(tmp_path, monkeypatch):
     """A mirror with rows of FEVER's form, and the counts that they should have."""
     root = tmp_path / "mirror" / "local" / "fever"
-    root.mkdir(parents=True)
     write(root / "bert_train.json", [row(1), row(2, label="REFUTES", evidence=[PIECE] * 5), row(3, label="NOT ENOUGH INFO", evidence=[])])
     write(root / "bert_dev.json", [row(4, evidence=[PIECE, PIECE[:3]])])
     write(
@@ -116,7 +112,6 @@ def test_fever_counts_are_asserted(fever, monkeypatch, split, wrong):
 def test_without_fever_the_error_says_what_is_expected_and_whence(tmp_path, monkeypatch, held, words):
     monkeypatch.setenv(hub.MIRROR, str(tmp_path)) if held is not None else monkeypatch.delenv(hub.MIRROR, raising=False)
     if held:
-        (tmp_path / held).parent.mkdir(parents=True)
         write(tmp_path / held, [row()])
     with pytest.raises(FileNotFoundError, match=rf"{words}.*bert_train\.json, bert_dev\.json and bert_test\.json.*KernelGAT"):
         load_claims("fever")

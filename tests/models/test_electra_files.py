@@ -12,7 +12,7 @@ from asutil.models import electra, loading
 from asutil.models.pair import PairEncoder
 
 from .test_electra import NARROW, WIDE, batch_of, new_model, shared
-from .test_loading import assert_same, parameters
+from .test_loading import assert_same, full, parameters
 
 HUB = "google/electra-base-discriminator"
 
@@ -63,10 +63,6 @@ def test_fine_tuning_starts_from_the_discriminator(saved):
 
 def test_a_save_that_fails_leaves_the_former_pair(saved, monkeypatch):
     model, folder = saved
-
-    def full(*_, **__):
-        raise OSError(28, "No space left on device")
-
     other = electra.tiny(model.tokenizer)
     monkeypatch.setattr(other.generator, "save_pretrained", full)
     with pytest.raises(OSError, match="No space left"):

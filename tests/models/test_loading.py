@@ -187,12 +187,12 @@ def test_saving_over_a_former_model_replaces_it_whole(saved, tokenizer):
     assert not (folder / "leftover").exists()
 
 
+def full(*_, **__):
+    raise OSError(28, "No space left on device")
+
+
 def test_a_save_that_fails_leaves_the_former_model(saved, monkeypatch):
     model, folder = saved
-
-    def full(*_, **__):
-        raise OSError(28, "No space left on device")
-
     monkeypatch.setattr(saving, "save_file", full)
     with pytest.raises(OSError, match=r"model could not be written: .*No space left"):
         loading.tiny(model.tokenizer, seed=6).save(folder)

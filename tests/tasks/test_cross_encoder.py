@@ -19,6 +19,7 @@ from asutil.data.answers import Candidate, Question
 from asutil.tasks import base, cross_encoder
 
 from ..conftest import WORDS
+from ..io.test_weight_shapes import edited
 
 SIZE = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 16, "initializer_range": 0.5}
 KINDS = {
@@ -224,11 +225,6 @@ def test_foreign_and_incomplete_modules_are_refused(tmp_path, tokenizer):
     assert not (folder / "ran").exists()
 
 
-def changed(folder, **values):
-    config = json.loads((folder / "config.json").read_text())
-    (folder / "config.json").write_text(json.dumps(config | values))
-
-
 def test_other_models_are_refused_with_a_reason(tmp_path, bert_tokenizer, caplog):
     with pytest.raises(ValueError, match="1 or 2 logits for a pair expected, got 3"):
         load_ranker(saved(tmp_path / "nli", "bert", 3, bert_tokenizer))
@@ -238,7 +234,7 @@ def test_other_models_are_refused_with_a_reason(tmp_path, bert_tokenizer, caplog
         model.rank("q", "c")
     model.model.model.bert.save_pretrained(folder)  # a backbone alone
     assert load_ranker(folder, "cpu").by == "cosine" and "an encoder without a head that ranks" in caplog.text
-    changed(folder, architectures=["BertForSequenceClassification"])
+    edited(folder, architectures=["BertForSequenceClassification"])
     with pytest.raises(ValueError, match="lack the head of a BertForSequenceClassification"):
         load_ranker(folder)
 

@@ -23,6 +23,7 @@ from asutil.tasks import mine, rankers
 
 from ..conftest import WORDS, made_up_documents
 from ..data.test_baselines import slow_bm25 as bm25
+from ..io.test_weight_shapes import edited
 from ..models.test_embedder import SIZES, settings_of, small_backbone
 from .test_nearest import Given
 from .test_nearest import by_hand as similarity
@@ -359,7 +360,7 @@ def test_an_encoder_is_known_by_its_folder(tmp_path, tokenizer, monkeypatch):
     encoder = rankers.load_encoder(folder)
     assert encoder.embedding.max_tokens == 32
     (folder / "sentence_bert_config.json").write_text('{"max_seq_length": 128}', encoding="utf-8")
-    edit(folder, embedding={})
+    edited(folder, embedding={})
     by_library = rankers.load_encoder(folder)
     assert isinstance(by_library, elsewhere.SentenceTransformerEncoder)
     (folder / "modules.json").unlink()
@@ -367,7 +368,7 @@ def test_an_encoder_is_known_by_its_folder(tmp_path, tokenizer, monkeypatch):
     assert mean.embedding.max_tokens == 128 and mean.embedding.architecture == "untrained"
     for other in (by_library, mean):
         np.testing.assert_allclose(other.encode(texts), encoder.encode(texts), atol=1e-5)
-    edit(folder, architectures=["BertForSequenceClassification"])
+    edited(folder, architectures=["BertForSequenceClassification"])
     with pytest.raises(ValueError, match="expected a model that embeds each text by itself, got a model that reads question and candidate"):
         rankers.load_encoder(folder)
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
@@ -376,11 +377,6 @@ def test_an_encoder_is_known_by_its_folder(tmp_path, tokenizer, monkeypatch):
         mine.mine("trecqa_transfer", tmp_path / "sentences.txt", "bm25", tmp_path / "mined")
     with pytest.raises(FileNotFoundError, match="set ASUTIL_MIRROR"):
         rankers.load_encoder("nobody/nothing")
-
-
-def edit(folder, **values):
-    path = folder / "config.json"
-    path.write_text(json.dumps(json.loads(path.read_text("utf-8")) | values), encoding="utf-8")
 
 
 def test_the_command_says_what_it_mined(tmp_path, capsys, data, sentences):
