@@ -63,12 +63,8 @@ def test_a_loss_or_head_without_a_check_is_noticed(monkeypatch):
         gradients.check(0)
 
 
-def with_another_gradient(logits, *rest):
-    return siamese(logits, *rest) + (logits - logits.detach()).sum()
-
-
-def of_absent_slots(self, slots, present=None):
-    return self.scored(slots.mean(1))
+with_another_gradient = lambda logits, *rest: siamese(logits, *rest) + (logits - logits.detach()).sum()
+of_absent_slots = lambda self, slots, present=None: self.scored(slots.mean(1))
 
 
 @pytest.mark.parametrize(
@@ -99,20 +95,10 @@ def test_an_objective_without_laws_is_noticed(monkeypatch):
         laws.check(1, 0)
 
 
-def clash_free(self, first, second, others):
-    return np.zeros(len(others), bool)
-
-
-def same_document(self, p, need, key, turn):
-    return p
-
-
-def not_disjoint(key, start, n, a, b, a_before=False, apart=0):
-    return start, start + 0 * b
-
-
-def one_group_again(numbers, size, key):
-    return np.zeros_like(numbers)
+clash_free = lambda self, first, second, others: np.zeros(len(others), bool)
+same_document = lambda self, p, need, key, turn: p
+not_disjoint = lambda key, start, n, a, b, a_before=False, apart=0: (start, start + 0 * b)
+one_group_again = lambda numbers, size, key: np.zeros_like(numbers)
 
 
 @pytest.mark.parametrize(
