@@ -64,10 +64,7 @@ def _launch(folder: str | Path, count: int, gpus: int) -> None:
 
 
 def cells(path: Path) -> list[tuple[str, list[str]]]:
-    """Source and tags of a notebook's code cells, up to the cell tagged `train`.
-
-    Raises: ValueError for a notebook without such a cell.
-    """
+    """Source and tags of a notebook's code cells, up to the cell tagged `train`. Raises: ValueError for a notebook without such a cell."""
     read = []
     for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
         if cell["cell_type"] == "code":

@@ -60,10 +60,7 @@ def runs_folder(runs_dir: str | Path | None = None) -> Path:
 
 
 def read_record(folder: str | Path) -> dict:
-    """The record of a finished run.
-
-    Raises: ValueError for a run that is not finished or whose record is damaged, naming the file.
-    """
+    """The record of a finished run. Raises: ValueError for a run that is not finished or whose record is damaged, naming the file."""
     folder = Path(folder)
     path = folder / "record.json"
     if not path.is_file():

@@ -46,10 +46,7 @@ def _mixed(x: int) -> int:
 
 
 def keyed(*words) -> np.ndarray:
-    """One 64-bit key from integers or integer arrays that broadcast together; order matters.
-
-    Shapes: (...,) each -> (...,)
-    """
+    """One 64-bit key from integers or integer arrays that broadcast together; order matters. Shapes: (...,) each -> (...,)"""
     key = 0
     scalars = list(itertools.takewhile(lambda word: np.ndim(word) == 0, words))
     for word in scalars:

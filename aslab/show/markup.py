@@ -53,11 +53,7 @@ def table(caption: str, heads, rows: Iterable[Html], kind: str = "as2-table") ->
 
 
 def tabs(name: str, panels: list[tuple[str, str]]) -> str:
-    """(label, HTML) as tabs of sphinx-design, the first one open; without tabs where there is only one.
-
-    Args:
-        name: of the set, once a page.
-    """
+    """(label, HTML) as tabs of sphinx-design, the first open; without tabs where there is only one. Args: name: of the set, once a page."""
     if len(panels) < 2:
         return "".join(html for _, html in panels)
     made = ""

@@ -36,11 +36,7 @@ def svg(figure: Figure, salt: str, transparent: bool = False) -> str:
 
 
 class Picture(Figure):
-    """A Figure that knows what it shows.
-
-    Args:
-        words: what the figure shows, in a sentence; the alternative text of the saved picture.
-    """
+    """A Figure that knows what it shows. Args: words: what that is, in a sentence; the alternative text of the saved picture."""
 
     def __init__(self, words: str, **options):
         super().__init__(layout="constrained", **options)

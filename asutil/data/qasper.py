@@ -12,10 +12,7 @@ FLOAT = "FLOAT SELECTED"  # evidence that is a table or a figure: the text is it
 
 
 def release(path: Path) -> Iterator[tuple[str, dict]]:
-    """(location, paper) of a file of the release, one JSON object whose keys are the papers' ids.
-
-    Raises: ValueError that names the file.
-    """
+    """(location, paper) of a file of the release, one JSON object whose keys are the papers' ids. Raises: ValueError naming the file."""
     for id, paper in files.published_json(path, dict, "papers").items():
         yield f"{path.name}, paper {id}", paper
 

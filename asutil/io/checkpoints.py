@@ -229,10 +229,7 @@ def saved_heads(path) -> dict[str, torch.Tensor]:
 
 @torch.no_grad()
 def restore(parameters: dict[str, torch.nn.Parameter], saved: dict[str, torch.Tensor], name) -> None:
-    """Copy saved tensors into the parameters of the same names.
-
-    Raises: ValueError where one is absent or of another shape.
-    """
+    """Copy saved tensors into the parameters of the same names. Raises: ValueError where one is absent or of another shape."""
     for key, parameter in parameters.items():
         if key not in saved or saved[key].shape != parameter.shape:
             came = tuple(saved[key].shape) if key in saved else "nothing"

@@ -297,10 +297,7 @@ def start_from(
 
 
 def load(name: str | Path) -> EvidenceFinder:
-    """A trained finder, from a finished run or a folder.
-
-    Raises: ValueError for a model that was not trained as one.
-    """
+    """A trained finder, from a finished run or a folder. Raises: ValueError for a model that was not trained as one."""
     path = checkpoints.source(name)
     finding = settings.saved(path, Finding)
     if finding is None:

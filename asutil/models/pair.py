@@ -215,10 +215,7 @@ def takes_types(backbone: nn.Module) -> bool:
 
 
 def type_table(backbone: nn.Module) -> nn.Embedding:
-    """The embeddings of a backbone's token types.
-
-    Raises: ValueError for a backbone without token types.
-    """
+    """The embeddings of a backbone's token types. Raises: ValueError for a backbone without token types."""
     tables = (module for name, module in backbone.named_modules() if name.split(".")[-1] == "token_type_embeddings")
     table = next(tables, None)
     if table is None:

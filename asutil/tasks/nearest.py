@@ -109,11 +109,7 @@ class Nearest(base.BaseRanker):
 
 
 def measured(scores: dict[str, pd.DataFrame]) -> dict[str, dict[str, dict]]:
-    """The metrics of each split by each readout: readout -> split -> metrics.
-
-    Args:
-        scores: what `Nearest.score` gave for each split.
-    """
+    """The metrics of each split by each readout: readout -> split -> metrics. Args: scores: what `Nearest.score` gave for each split."""
     table = next(iter(scores.values()))
     readouts = [name for name in RANK_BY if name in table]
     return {

@@ -145,10 +145,7 @@ def open_in_colab(app, pagename, templatename, context, doctree):
 
 
 def sources_version() -> int:
-    """A number that follows from the sources of the extension, of what computes its tables, and from what decides which texts are shown.
-
-    Where one changes, all pages are built again.
-    """
+    """A number that follows from sources, and from what decides which texts are shown: where one changes, all pages are built again."""
     paths = sorted(path for path in Path(__file__).parent.rglob("*") if path.suffix in (".py", ".html", ".js"))
     paths += files("aslab/**/*.py", "aslab/*.yml", "asutil/**/*.py", "data_cards/*.md")
     texts = [os.environ.get(name, "").encode() for name in (*DECIDE_TEXTS, "AS2_EXECUTE")]

@@ -21,11 +21,7 @@ ID = re.compile(r'(\bid="|href="#|url\(#)')
 
 
 def run_page(notebook: dict, title: str, about: str = "") -> dict:
-    """An executed notebook as a page: its title, words about the run, its plots in the page's colours.
-
-    Args:
-        about: Markdown that follows the title.
-    """
+    """An executed notebook as a page: its title, Markdown about the run, its plots in the page's colours."""
     page = without_paths(copy.deepcopy(notebook))
     cells = [cell for cell in page["cells"] if "injected-parameters" not in cell["metadata"].get("tags", [])]
     page["cells"] = that_show(cells)

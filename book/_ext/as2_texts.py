@@ -81,11 +81,7 @@ def shows_text(cell: dict) -> bool:
 
 
 def filled(page: dict, one: Executed, begun: dict) -> dict:
-    """A page whose cells that show text have it: the first by running it again, the others by ids.
-
-    Args:
-        begun: the executed notebook of `first_cells`.
-    """
+    """A page whose cells that show text have it: the first from `begun`, the executed notebook of `first_cells`, the others by ids."""
     first, *others = filter(shows_text, page["cells"])
     outputs = begun["cells"][-1]["outputs"]
     first["outputs"] = [for_page(output, "") for output in outputs if output.get("name") != "stderr"]

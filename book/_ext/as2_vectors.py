@@ -98,10 +98,7 @@ def read_with_quotes(lines) -> tuple[int, int]:
 
 @register("readouts", of_paper=True)
 def readout_table(data: dict, runs) -> str:
-    """A table a data set that claims are about: a line a row and budget, a column a scoring function.
-
-    Untrained rows stand where they ran.
-    """
+    """A table a data set that claims are about: a line a row and budget (untrained ones where they ran), a column a scoring function."""
     tables = []
     for dataset in dict.fromkeys(claim["dataset"] for claim in data["claims"]):
         body = [line for name in data["rows"] for line in readout_lines(data, runs, name, dataset)]
