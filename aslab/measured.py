@@ -35,7 +35,7 @@ def of_run(record: dict, *settings: str) -> dict:
 
 
 def given(settings: dict, names=FEW_HAVE) -> dict:
-    """Those settings that are set: runs that differ in them are no seeds of one another."""
+    """The settings that are set: runs that differ in one of them are not two seeds of one system."""
     return {name: settings[name] for name in names if settings.get(name) is not None}
 
 

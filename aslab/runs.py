@@ -62,8 +62,8 @@ def shown(values: dict) -> dict:
     for name in (*PATHS, *STAGES):
         value = str(values.get(name) or "")
         if is_published(name, value):
-            continue
-        if find(value):
+            named[name] = value
+        elif find(value):
             named[name] = Path(value).name
         elif name == "corpus" and value:
             named[name] = sources.without_paths(value)
@@ -341,12 +341,9 @@ def start(notebook: str, values: dict) -> Run:
 
 def whole_paths(given: dict) -> dict:
     """The parameters that are paths of this machine, from its root: what reads them later may run in another folder."""
-    paths = {}
-    for name in (*PATHS, *STAGES):
-        value = given.get(name)
-        if isinstance(value, str) and not is_published(name, value) and Path(value).exists():
-            paths[name] = str(Path(value).resolve())
-    return paths
+    named = {name: str(given[name]) for name in (*PATHS, *STAGES) if given.get(name)}
+    paths = {name: Path(value) for name, value in named.items() if not is_published(name, value)}
+    return {name: str(path.resolve()) for name, path in paths.items() if path.exists()}
 
 
 def is_published(parameter: str, value: str) -> bool:

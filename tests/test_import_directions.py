@@ -125,10 +125,10 @@ def test_a_wrong_import_is_found(tmp_path):
 
 # A change that needs more lines raises the number in the same commit, and its message says why.
 LINES = {
-    **{"asutil/*.py": 570, "asutil/heads": 290, "asutil/corpus": 1_301, "asutil/sampling": 1_430, "asutil/inputs": 1_686},
-    **{"asutil/metrics": 1_590, "asutil/io": 1_435, "asutil/data": 2_868, "asutil/models": 2_444, "asutil/training": 938},
-    **{"asutil/tasks": 2_349, "asutil/pydocs": 910, "aslab/*.py": 5_624, "aslab/analysis": 1_915, "aslab/show": 910},
-    **{"book/_ext/*.py": 3_535, "book/_ext/pages": 1_480, "tests": 45_352},
+    **{"asutil/*.py": 570, "asutil/heads": 290, "asutil/corpus": 1_290, "asutil/sampling": 1_430, "asutil/inputs": 1_675},
+    **{"asutil/metrics": 1_590, "asutil/io": 1_435, "asutil/data": 2_855, "asutil/models": 2_395, "asutil/training": 938},
+    **{"asutil/tasks": 2_350, "asutil/pydocs": 895, "aslab/*.py": 5_650, "aslab/analysis": 1_920, "aslab/show": 910},
+    **{"book/_ext/*.py": 3_480, "book/_ext/pages": 1_455, "tests": 44_700},
 }
 
 

@@ -139,8 +139,8 @@ def mine(
         raise ValueError(f"{dataset}: expected a data set with training questions, got one that is a test alone")
     whole = answers.load_answers(dataset, protocol)
     splits = {name: split.limited(limit) for name, split in whole.items()}
-    before = Path(dataset) / disk.MINED  # of data that were mined the data set behind them
-    name = disk.read_json(before)["dataset"]["name"] if before.is_file() else _name(dataset)
+    mined = Path(dataset) / disk.MINED  # its record names the data set that it was mined from
+    name = disk.read_json(mined)["dataset"]["name"] if mined.is_file() else _name(dataset)
     made_from = {"name": name, "fingerprint": answers.fingerprint_of_answers(dataset)}
     record = {"dataset": made_from | {"protocol": protocol, "limit": limit}}
     # The candidates have the hash of their data set.
