@@ -59,7 +59,7 @@ def pair_logits(head: nn.Module, outputs, attention_mask: torch.Tensor | None) -
 
     Paper: sentence_objectives, sections 3 and 4.
     Shapes: outputs.last_hidden_state (B, T, H) -> logits (B, C)
-    Deviation: the paper writes one linear layer; RoBERTa's own head, which its released code uses, is dense-tanh-linear.
+    Deviation: D-07.
     """
     hidden = outputs.last_hidden_state
     pooled = getattr(outputs, "pooler_output", None)

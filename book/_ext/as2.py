@@ -28,7 +28,7 @@ from as2_texts import begin, with_texts
 from docutils import nodes
 from latex2mathml.converter import convert
 
-from aslab.gallery import executed
+from aslab.gallery import cleaned, executed
 from aslab.rundir import read_record
 
 # Modules that register what pages show.
@@ -43,13 +43,19 @@ ROLES = {"name": Name(), "src": File(), "figure": Figure(), "severity": Severity
 # ------------------------------------------------------------------ copies
 
 
+def of_run(path: Path) -> dict:
+    """The executed notebook of a run, on a site without text of its data: it may be a user's own."""
+    notebook = json.loads(path.read_text("utf-8"))
+    return cleaned(notebook) if os.environ.get("AS2_SITE") else notebook
+
+
 def sync() -> None:
     """Bring copies of notebooks, runs, executed notebooks and data cards up to date; unchanged files keep their time."""
     notebooks = {path.name: path.read_bytes() for path in (ROOT / "notebooks").glob("*.ipynb")}
     lessons = {path.name: path.read_bytes() for path in (ROOT / LESSONS).glob("*.ipynb")}
     notebook_of = {path.parent.name: path.with_name("notebook.ipynb") for path in run_files("")}
     pages = {name: path for name, path in notebook_of.items() if path.is_file() and finished(path)}
-    runs = {f"{run}.ipynb": encoded(run_page(json.loads(path.read_text("utf-8")), run)) for run, path in pages.items()}
+    runs = {f"{run}.ipynb": encoded(run_page(of_run(path), run)) for run, path in pages.items()}
     gallery = {one.path.name: encoded(gallery_page(one)) for one in executed()}
     cards = {path.name: path.read_bytes() for path in card_files("")}
     copies = {"notebooks": notebooks, LESSONS: lessons, "runs": runs, "gallery": gallery, "data_cards": cards}

@@ -40,6 +40,16 @@ def test_a_page_has_plots_in_its_colours_and_no_progress_bars(lessons):
     assert table == '<td class="as2-number">2.5</td>'
 
 
+def test_on_a_site_a_run_is_shown_without_text_of_its_data(directives, tmp_path, monkeypatch):
+    shown = {"output_type": "stream", "name": "stdout", "text": "a question of one's own"}
+    cell = {"cell_type": "code", "metadata": {"tags": ["text"]}, "execution_count": 1, "source": "", "outputs": [shown]}
+    path = tmp_path / "notebook.ipynb"
+    path.write_text(json.dumps({"cells": [cell], "metadata": {}}), "utf-8")
+    for site, is_there in (("", True), ("https://here", False)):
+        monkeypatch.setenv("AS2_SITE", site)
+        assert ("a question of" in json.dumps(directives("as2").of_run(path))) == is_there
+
+
 def test_the_cell_that_installs_is_folded(lessons):
     cells = [{"cell_type": "code", "metadata": {"tags": [tag]}, "source": "", "outputs": []} for tag in ("install", "parameters")]
     page = lessons.executed_page({"cells": cells})
