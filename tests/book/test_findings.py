@@ -286,7 +286,8 @@ def test_what_pages_say_follows_from_the_committed_files(page, text):
         ours = recompute_claims.read(files(paper, row, dataset, budget), dataset)
         parts = [next(filter(None, map(one["metrics"].get, ("test", "dev", "validation")))) for one in ours]
         if metric == "hours":
-            assert abs(np.mean([one["seconds"] for one in ours]) / 3600 - float(shown)) < (0.0051 if len(shown) > 3 else 0.051)
+            taken = [max(one["seconds"], one["figures"].get("training_seconds", 0)) for one in ours]  # `seconds`: of the last process
+            assert abs(np.mean(taken) / 3600 - float(shown)) < (0.0051 if len(shown) > 3 else 0.051)
             return
         means = [part[metric] for part in parts]  # hotpotqa has no test questions, an own task held-out documents
         if not ours:  # an untrained baseline

@@ -190,6 +190,8 @@ def trained(root: Path):
         settings = one["settings"]
         kind = next((settings[name] for name in ("objective", "architecture", "head") if settings.get(name)), "pair")
         kind += f", pairs of {settings['data']}" if settings.get("data") else ""
+        more = [settings.get("loss"), f"{settings['train_limit']:,} questions" if settings.get("train_limit") else None]
+        kind = ", ".join([kind, *filter(None, more)])
         about = one["notebook"], kind, settings.get("dataset") or settings.get("corpus"), one["budget"], settings["max_tokens"]
         kinds.setdefault(about, []).append(one)
     cores = {one["hardware"]["cpu_cores"] for one in found.values()}
@@ -199,7 +201,7 @@ def trained(root: Path):
         measured = [(one["figures"]["tokens"], one["figures"]["examples"], one["figures"]["training_seconds"]) for one in of]
         tokens, speed = (statistics.median(each) for each in ([t / n for t, n, _ in measured], [t / s for t, _, s in measured]))
         share = f"{tokens / longest:.0%}" if notebook in ("pretrain", "finetune") and kind != "joint" else NONE
-        hours = statistics.median(one["seconds"] / 3600 for one in of)
+        hours = statistics.median(max(one["seconds"], s) / 3600 for one, (_, _, s) in zip(of, measured))
         figures = [str(len(of)), str(longest), f"{tokens:.0f}", share, f"{speed:,.0f}", f"{hours:.2f}"]
         yield [notebook, kind, NAMES.get(data, data), budget, *figures]
 
