@@ -133,6 +133,7 @@ def test_two_runs_at_once_never_share_a_gpu(project):
     assert code == 0, said
     made = calls(project)
     assert len(made) == 4 and {device for _, device, *_ in made} == {"5", "7"}
+    assert any(start < ended and begun < end for n, (_, _, begun, ended) in enumerate(made) for _, _, start, end in made[:n])
     for number, (_, device, begun, ended) in enumerate(made):
         for _, other, start, end in made[:number]:
             assert device != other or end <= begun or ended <= start

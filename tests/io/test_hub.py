@@ -41,7 +41,11 @@ def test_the_mirror_may_have_the_hubs_own_files(folder):
 
 
 @pytest.mark.parametrize("name", ["../name", "/etc", "owner/../..", "owner", "a/b/c", "owner/..", ""])
-def test_nothing_leaves_the_mirror(folder, name):
+def test_nothing_leaves_the_mirror(folder, name, monkeypatch):
+    """Nor is a folder read that is there but has no hub id."""
+    monkeypatch.setenv(hub.MIRROR, str(folder / "owner"))
+    for path in (folder / "name", folder / "owner" / "a" / "b" / "c", folder / "owner" / "owner"):
+        path.mkdir(parents=True, exist_ok=True)
     assert hub.mirror(name) is None
 
 

@@ -109,8 +109,16 @@ def test_refusals_leave_the_files_as_they_were(tmp_path, monkeypatch):
     with pytest.raises(ValueError, match=r"row 0: .*white space, so candidate_id 'c\d+ x' cannot be one; give .* ids without white space"):
         export(run_of(tmp_path / "bad", bad), tmp_path / "out")
     run_of(tmp_path / "good", random_scores(1, 9))
-    monkeypatch.setattr(pd.DataFrame, "sort_values", lambda *_, **__: (_ for _ in ()).throw(OSError("disk full")))
-    with pytest.raises(OSError, match="disk full"):  # between the two files
+    to_csv, made = pd.DataFrame.to_csv, []
+
+    def second_fails(*given, **options):
+        made.append(1)
+        if len(made) == 2:
+            raise OSError("disk full")
+        return to_csv(*given, **options)
+
+    monkeypatch.setattr(pd.DataFrame, "to_csv", second_fails)
+    with pytest.raises(OSError, match="disk full"):  # one text is made, the other is not
         export(tmp_path / "good", tmp_path / "out")
     assert [path.read_bytes() for path in paths] == before and len(list((tmp_path / "out").iterdir())) == 2
 

@@ -183,8 +183,8 @@ def test_the_ranker_of_a_run_has_the_probabilities_of_its_dev_questions(line):
     ranker, calibrated = rankers.load_ranker(line[2]), rundir.read_record(line[2])["calibration"]
     scores = {split: pd.read_parquet(line[2] / name) for split, name in (("dev", "scores_dev.parquet"), ("test", "scores.parquet"))}
     fitted = calibration.fit(scores["dev"])
-    assert ranker.calibration == fitted and (calibrated is None) == (fitted is None)
-    for split in scores if fitted else ():
+    assert fitted is not None and ranker.calibration == fitted
+    for split in scores:
         assert calibrated[split] == calibration.measured(scores[split], fitted)
 
 

@@ -24,7 +24,7 @@ from asutil.training import checkpoints as saved
 from asutil.training import loop, trainer
 from asutil.training.options import Options
 
-from ..conftest import Stopping
+from ..conftest import Later, Stopping
 from ..conftest import bytes_of as weights
 
 pytestmark = pytest.mark.slow
@@ -487,7 +487,7 @@ def test_a_run_of_one_epoch_goes_on_where_the_clock_saved_it(whole, tmp_path, st
     with pytest.raises(KeyboardInterrupt):
         run(tmp_path, batches=Stopping(Batches(), stop), **options)
     assert saved.newest_checkpoint(tmp_path / "checkpoints").name == f"checkpoint-{stop}"
-    model, result = run(tmp_path, **options)
+    model, result = run(tmp_path, batches=Later(Batches(), stop), **options)
     assert weights(model) == whole[1] and without_time(result["log"]) == without_time(whole[2]["log"])
 
 

@@ -77,8 +77,11 @@ def test_two_processes_end_in_the_weights_of_one(alone, tmp_path):
 def test_killed_on_two_processes_a_run_goes_on_on_one_from_what_the_clock_of_the_first_saved(alone, tmp_path, save_seconds, saved):
     folder = tmp_path / "killed"
     assert start(folder, 2, stop=27, save_seconds=save_seconds).returncode != 0 and not (folder / "final.safetensors").exists()
-    assert int(checkpoints.newest_checkpoint(folder / "checkpoints").name.split("-")[1]) in saved
+    at = int(checkpoints.newest_checkpoint(folder / "checkpoints").name.split("-")[1])
+    before = (folder / "seen-0.jsonl").read_text()
     work(folder)
+    again = (folder / "seen-0.jsonl").read_text().removeprefix(before).splitlines()
+    assert at in saved and (json.loads(again[0])[0], len(again)) == (at, STEPS - at)
     assert apart(final(alone), final(folder)) < 1e-9
 
 

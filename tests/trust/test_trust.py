@@ -85,7 +85,9 @@ def test_the_page_shows_what_was_counted(tmp_path, directives):
 
 def test_every_committed_figure_has_words(directives):
     words = yaml.safe_load(directives("as2_trust").WORDS.read_text("utf-8"))
-    for path in (ROOT / "results" / "trust").glob("*.json"):
+    paths = sorted((ROOT / "results" / "trust").glob("*.json"))
+    assert {path.stem for path in paths} <= set(words) and paths
+    for path in paths:
         record = disk.read_json(path)
         single = {name for name, value in record["figures"].items() if not isinstance(value, dict | list)}
         left_out = {"resume": {"weights_sha256"}, "security": {"browser", "pages_read"}}.get(record["part"], set())
