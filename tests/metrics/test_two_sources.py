@@ -248,7 +248,7 @@ def share(draws, times: int = TIMES) -> float:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seeds", [(3, 3), (3, 5), (5, 5), (1, 3), (1, 1)])
+@pytest.mark.parametrize("seeds", [(2, 3), (3, 3), (3, 5), (5, 5), (1, 3), (1, 1)])
 @pytest.mark.parametrize("group", RECORDS)
 def test_errs_in_five_of_a_hundred_where_there_is_no_difference(group, seeds):
     """MAP of two rows whose seeds vary alike; the 95 % interval has the true difference in the other 95."""
