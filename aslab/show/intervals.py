@@ -5,9 +5,9 @@ import textwrap
 import numpy as np
 import pandas as pd
 
-from .picture import Picture, later
+from .picture import Later, Picture
 
-seaborn = later("seaborn")
+seaborn = Later("seaborn")
 
 MARKERS = {"better": "^", "neither": "o", "worse": "v"}
 NAME_WIDTH = 34  # characters of a line of a name

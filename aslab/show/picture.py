@@ -1,9 +1,8 @@
 """A matplotlib Figure that a notebook shows and saves as SVG, with words for those who do not see it."""
 
-import importlib.util
+import importlib
 import io
 import re
-import sys
 
 import matplotlib
 from matplotlib.figure import Figure
@@ -15,14 +14,17 @@ LONG_NUMBER = re.compile(r"(\d\.\d\d)\d+")
 FONTS = re.compile(r"('DejaVu Sans'), [^;\"]*sans-serif")
 
 
-def later(name: str):
-    """A module that is loaded when it is first used: seaborn takes a second, which a run spends at its first plot."""
-    if name not in sys.modules:
-        spec = importlib.util.find_spec(name)
-        spec.loader = importlib.util.LazyLoader(spec.loader)
-        sys.modules[name] = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(sys.modules[name])
-    return sys.modules[name]
+class Later:
+    """A module that is loaded when it is first used: seaborn takes a second, which a run spends at its first plot.
+
+    It is not among `sys.modules` before: torch asks every module there for its file, which loads one of `importlib.util.LazyLoader`.
+    """
+
+    def __init__(self, name: str):
+        self.name = name
+
+    def __getattr__(self, attribute: str):
+        return getattr(importlib.import_module(self.name), attribute)
 
 
 def svg(figure: Figure, salt: str, transparent: bool = False) -> str:

@@ -13,9 +13,9 @@ from asutil.io import files
 from asutil.metrics import calibration, changes, registry, significance, verdicts
 
 from .markup import NAMES
-from .picture import Picture, later
+from .picture import Later, Picture
 
-seaborn = later("seaborn")
+seaborn = Later("seaborn")
 # A log has one of these by step.
 EVALUATED = tuple(measure.key for measure in registry.measures() if measure.curve)
 DRAWN = ("step", "loss", *(f"eval_{metric}" for metric in EVALUATED))

@@ -1,8 +1,10 @@
 """Tables of notebooks: the log of a training against a slow loop, metrics in points, and a plot with its words."""
 
+import inspect
 import json
 import random
 import re
+import sys
 from types import SimpleNamespace
 
 import pandas as pd
@@ -89,3 +91,12 @@ def test_shares_of_a_confusion_are_seen_on_a_dark_page():
     svg = picture.svg(plots.confusion_plot(scores), "salt", transparent=True)
     fills = re.findall(r"fill: (#\w+); fill-opacity: ([\d.]+)", svg)
     assert fills and max(float(opacity) for _, opacity in fills) < 0.7
+
+
+def test_a_module_is_loaded_at_its_first_use_and_not_where_all_modules_are_looked_at(monkeypatch):
+    """As torch does while it is imported, by `inspect.getmodule`: a run would wait a second for seaborn."""
+    monkeypatch.delitem(sys.modules, "wave", raising=False)
+    wave = picture.Later("wave")
+    inspect.getmodule(inspect.currentframe())
+    assert "wave" not in sys.modules
+    assert callable(wave.open) and "wave" in sys.modules
