@@ -14,7 +14,7 @@ TITLES = {  # of a benchmark: what is measured, and what it is compared with
     "index": ("Building the token index", "a sentence splitter and a tokenizer alone"),
     "training_step": ("Training, tokens a second", "Trainer of transformers, padded to 128 tokens"),
     "cpu_step": ("A training step on a CPU", "a plain PyTorch loop, ordered by length"),
-    "start": ("From a command to the first training step", "12 seconds"),
+    "start": ("From a command to the first training step", "8 seconds"),
     "book": ("Building this book", "three minutes, ten seconds where nothing changed"),
     "scoring": ("Scoring candidates", "CrossEncoder.predict of sentence-transformers"),
     "scoring-gpu": ("Scoring candidates", "CrossEncoder.predict as it comes, float32; ours bf16"),
