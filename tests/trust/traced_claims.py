@@ -216,7 +216,8 @@ def quoted(root: Path, expression: str, shown: str) -> str:
         own = [one for one in known if one["row"] == row]
         baseline = [one["baselines"][row][metric] for one in known if (one.get("baselines") or {}).get(row)][:1]
         if metric == "hours":
-            return f"{statistics.fmean(one['seconds'] for one in own) / 3600:.{decimals(shown)}f}"
+            taken = (max(one["seconds"], one["figures"].get("training_seconds", 0)) for one in own)  # `seconds`: of the last process
+            return f"{statistics.fmean(taken) / 3600:.{decimals(shown)}f}"
         figures = values(own, metric) if row in paper.rows else baseline
         return f"{100 * sum(figures) / len(figures):.{decimals(shown)}f}"
     ours, theirs, _ = paper.pair(row, other, dataset, (budget,))
