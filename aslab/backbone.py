@@ -37,10 +37,9 @@ def export(run: str | Path, folder: str | Path) -> Path:
 
 
 def export_and_measure(run: str, out: Path) -> str:
-    if out == hub.EMBEDDED_FOLDER and (corpus := rundir.finished(run)[1]["settings"]["corpus"]) != "pydocs":
-        raise ValueError(
-            f"{run}: the embedded backbone is of pydocs, this run read {corpus}: give --out another folder"
-        )
+    corpus = rundir.finished(run)[1]["settings"]["corpus"]
+    if out == hub.EMBEDDED_FOLDER and corpus != "pydocs":
+        raise ValueError(f"{run}: the embedded backbone is of pydocs, this run read {corpus}: give another --out")
     folder = export(run, out)
     return f"{folder}: {sum(file.stat().st_size for file in folder.iterdir()) / 1e6:.1f} MB"
 

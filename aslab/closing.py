@@ -8,13 +8,8 @@ from asutil.metrics import significance
 FEWEST = 6  # questions: with fewer the randomisation test cannot have a p below .05, since 2 / 2^5 is above it
 TOO_FEW = f"Fewer than {FEWEST} test questions cannot show any difference"
 # Baselines as a sentence names them.
-UNTRAINED = {
-    "bm25": "BM25",
-    "zero_shot": "the untrained encoder",
-    "before training": "the untrained encoder",
-    "random": "a random order",
-    "document_order": "the order of the document",
-}
+UNTRAINED = {"bm25": "BM25", "random": "a random order", "document_order": "the order of the document"}
+UNTRAINED |= dict.fromkeys(("zero_shot", "before training"), "the untrained encoder")
 
 
 def difference(ours: pd.Series, other: pd.Series) -> tuple[int, str]:

@@ -149,11 +149,8 @@ def aligned(
     """
     every = list(dict.fromkeys([*asked, *(question for table in values.values() for question in table.index)]))
     lacking = {name: [question for question in every if question not in table.index] for name, table in values.items()}
-    message = "; ".join(
-        f"{name} lacks {len(gone)} of {len(every)} questions ({', '.join(gone[:3])}...)"
-        for name, gone in lacking.items()
-        if gone
-    )
+    told = lambda name, gone: f"{name} lacks {len(gone)} of {len(every)} questions ({', '.join(gone[:3])}...)"
+    message = "; ".join(told(name, gone) for name, gone in lacking.items() if gone)
     if message and missing == "refuse":
         raise ValueError(f"{message}: --missing drop leaves them out for all, --missing zero counts them as wrong")
     if missing == "drop":
@@ -173,9 +170,8 @@ def in_all(values: dict[str, pd.DataFrame]) -> dict[str, str]:
     """The metrics that all runs have, and their columns: runs of before a measure was added lack it."""
     columns = next(iter(values.values())).select_dtypes("float").columns
     more = {column: column for column in columns if column not in METRICS.values()}
-    return {
-        metric: column for metric, column in (METRICS | more).items() if all(column in own for own in values.values())
-    }
+    everywhere = lambda column: all(column in own for own in values.values())
+    return {metric: column for metric, column in (METRICS | more).items() if everywhere(column)}
 
 
 def means(values: dict[str, pd.DataFrame]) -> pd.DataFrame:
@@ -270,9 +266,7 @@ command = commands.command(
     argument("names", "two or more finished runs or TREC run files, or one run of rank", nargs=-1, metavar="RUN..."),
     option("--qrels", "file of labels for trec_eval; required if a run is a TREC file", type=Path),
     option("--missing", "what happens to questions that a run lacks", type=Choice(MISSING), default="refuse"),
-    option(
-        "--metric", f"compared for every pair: {', '.join(METRICS)}, or any of ir_measures, as nDCG@10", default="map"
-    ),
+    option("--metric", f"of every pair: {', '.join(METRICS)}, or any of ir_measures, as nDCG@10", default="map"),
     option("--relevant-from", "the lowest relevance of the qrels that is right", default=1),
     option("--dataset", "the data set whose ranking is compared, also by also_rank; default: each run's own"),
     option("--form", "how tables are printed", type=Choice(FORMS), default="text"),

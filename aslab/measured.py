@@ -11,7 +11,6 @@ from asutil.io import disk
 from . import commands, rundir, runs
 
 LIMITS = ("train_limit", "test_limit", "question_limit")
-FEW_HAVE = (*LIMITS, "loss")
 
 
 def files(name: str) -> list[Path]:
@@ -34,7 +33,7 @@ def of_run(record: dict, *settings: str) -> dict:
     return named | {name: record["settings"][name] for name in settings} | given(record.get("given", {}))
 
 
-def given(settings: dict, names=FEW_HAVE) -> dict:
+def given(settings: dict, names=(*LIMITS, "loss")) -> dict:
     """The settings that are set: runs that differ in one of them are not two seeds of one system."""
     return {name: settings[name] for name in names if settings.get(name) is not None}
 

@@ -21,18 +21,16 @@ def record(plain: list[str], mined: list[list[str]]) -> dict:
         mined: for each data set its folder, which has mined.json, and its runs.
     Raises: ValueError for a run that was trained on something else, and for runs with other test questions.
     """
-    sets, sources = [_of_runs(plain)], set()
+    sets = [_of_runs(plain)]
     for folder, *names in mined:
         if not names:
             raise ValueError(f"--mined {folder}: a folder and one run or more are expected")
         made = disk.read_json(Path(folder) / "mined.json")
         about = {key: made[key] for key in ("model", "rule", "counts", "fingerprint")}
         sets.append(about | _of_runs(names, made["fingerprint"]))
-        sources.add(made["dataset"]["fingerprint"])
-    for name in plain:
-        came = rundir.finished(name)[1]["inputs"]["dataset"]
-        if sources and came not in sources:
-            raise ValueError(f"{name}: expected a run on the data that were mined, got one on other data")
+        for name in plain:
+            if rundir.finished(name)[1]["inputs"]["dataset"] != made["dataset"]["fingerprint"]:
+                raise ValueError(f"{name}: expected a run on the data that were mined, got one on other data")
     asked = [[question for question, *_ in data_set["per_question"]] for data_set in sets]
     for data_set, questions in zip(sets, asked):
         if questions != asked[0]:

@@ -208,10 +208,8 @@ def report(systems: dict[str, list[str]]) -> list:
 def rendered(parts: list, form: str) -> str:
     """The report as text, Markdown or a page of HTML."""
     sentence = (lambda text: f"<p>{html.escape(text)}</p>") if form == "html" else str
-    head = {
-        "html": f'<!doctype html>\n<html lang="en"><meta charset="utf-8"><title>{TITLE}</title>\n<h1>{TITLE}</h1>',
-        "markdown": f"# {TITLE}",
-    }
+    page = f'<!doctype html>\n<html lang="en"><meta charset="utf-8"><title>{TITLE}</title>\n<h1>{TITLE}</h1>'
+    head = {"html": page, "markdown": f"# {TITLE}"}
     shown = [sentence(part) if isinstance(part, str) else compare.rendered(*part, form) for part in parts]
     shown = [*filter(None, [head.get(form)]), *shown]
     return "\n".join([*shown, "</html>"]) if form == "html" else "\n\n".join(shown)

@@ -26,12 +26,8 @@ ROBERTA = "roberta"  # the backbone of a row that names none
 NOTEBOOKS = {"pretrain": OWN_TASK, "task_difficulty": OWN_TASK}
 NOTEBOOKS |= dict.fromkeys(("finetune", "embed", "rerank", "verify_claims", "find_evidence"))
 # Columns of tables that are one split of a data set. A column with a data set's own name is its test split.
-SPLITS = {
-    "fever_dev": ("fever", "dev"),
-    "fever_test": ("fever", "test"),
-    "wikiqa_dev": ("wikiqa", "dev"),
-    "trecqa_dev": ("trecqa", "dev"),
-}
+SPLITS = {f"{dataset}_dev": (dataset, "dev") for dataset in ("fever", "wikiqa", "trecqa")}
+SPLITS["fever_test"] = ("fever", "test")
 DAY = re.compile(r"\d{4}-\d\d-\d\d")
 # In the name of a column: the questions before it, ranked by a model that was fine-tuned on the data set after it.
 TRANSFER = "_from_"

@@ -79,10 +79,8 @@ def published(folder: Path) -> dict:
     """The record of a run of `rank`, with the values of every test question for each ranker."""
     record = rundir.read_record(folder)
     scores = rundir.read_table(folder, SCORES, ("ranker", "question_id"), ("label", "score"))
-    each = {
-        name: metrics.of(own).per_question.set_index("question_id")
-        for name, own in scores.groupby("ranker", sort=False)
-    }
+    of_rankers = scores.groupby("ranker", sort=False)
+    each = {name: metrics.of(own).per_question.set_index("question_id") for name, own in of_rankers}
     entry = records.columns_entry(next(iter(each.values())))
     return record | entry | {"per_question": {name: records.rounded(own) for name, own in each.items()}}
 

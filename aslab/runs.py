@@ -161,10 +161,8 @@ def identity(notebook: str, given: dict, must_exist: bool = True) -> dict:
     """
     values, inputs = settings(notebook, given), {}
     runs_dir = values.pop("runs_dir", None)
-    of_dataset = {
-        "verify_claims": claims.fingerprint_of_claims,
-        "find_evidence": long_questions.fingerprint_of_evidence,
-    }
+    of_dataset = {"verify_claims": claims.fingerprint_of_claims}
+    of_dataset["find_evidence"] = long_questions.fingerprint_of_evidence
     fingerprints = {
         "corpus": sources.fingerprint_of_source,
         "dataset": of_dataset.get(notebook, answers.fingerprint_of_answers),

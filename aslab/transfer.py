@@ -96,11 +96,8 @@ def ranked(run: runs.Run, loaded: dict[str, dict[str, Split]], score: Callable) 
         orders = ["document_order", "bm25"] if splits["test"].ordered else ["bm25"]
         untrained = {"random": metrics.at_random(splits["test"].frame())}
         untrained |= {order: metrics.of(baseline_scores(splits["test"], order)) for order in orders}
-        others[name] = {
-            "fingerprint": run.identity["inputs"]["also_rank"][name],
-            "metrics": measured,
-            "baselines": {order: ranking.record() for order, ranking in untrained.items()},
-        }
+        others[name] = {"fingerprint": run.identity["inputs"]["also_rank"][name], "metrics": measured}
+        others[name]["baselines"] = {order: ranking.record() for order, ranking in untrained.items()}
     shutil.rmtree(windows, ignore_errors=True)
     return {"transfer": others} if others else {}
 

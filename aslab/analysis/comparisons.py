@@ -194,9 +194,8 @@ def lent_variance(lines: pd.DataFrame, borrowers, metric: str, questions, of=per
     """
     training = lines.assign(trained=[tuple(map(record["settings"].get, TRAINING)) for record in lines.record])
     like = set(training.trained[training.row.isin(borrowers)])
-    rows = [
-        own for _, own in training[training.trained.isin(like)].groupby("row") if len(own) > 1 and not no_spread(own)
-    ]
+    alike = training[training.trained.isin(like)].groupby("row")
+    rows = [own for _, own in alike if len(own) > 1 and not no_spread(own)]
     each = filter(None, (by_seed([own], metric, of) for own in rows))
     same = [table.T for (table,) in each if set(table.index) == set(questions)]
     return seed_variance(*same) if same else None

@@ -150,9 +150,8 @@ def _texts_of_contexts(dataset: str, names) -> dict[str, tuple[str, dict[str, st
 
 def _numbered(question) -> dict[str, str]:
     """`passage-sentence` -> the text of a sentence, cut to `LONGEST` characters."""
-    sentences = {
-        f"{p}-{n}": text for p, passage in enumerate(question.passages) for n, text in enumerate(passage.sentences)
-    }
+    passages = enumerate(question.passages)
+    sentences = {f"{p}-{n}": text for p, passage in passages for n, text in enumerate(passage.sentences)}
     return {name: text if len(text) <= LONGEST else text[: LONGEST - 1] + "…" for name, text in sentences.items()}
 
 

@@ -112,8 +112,6 @@ def _value(data: dict, runs, rows: list[str], part: dict) -> tuple[float, Compar
     of = partial(of, data) if of else records.per_question
     tested = pair and comparisons.over_both(pair, *rows, part["metric"], of=of)
     if not tested:
-        wanted = f"on {part['dataset']} at {part['budget']} with {part['metric']}"
-        raise ValueError(
-            f"{' and '.join(rows)} have no common runs {wanted}, or nothing shows how much their seeds differ"
-        )
+        wanted = f"runs on {part['dataset']} at {part['budget']} with {part['metric']}"
+        raise ValueError(f"{' and '.join(rows)} have no common {wanted}, or nothing shows how much their seeds differ")
     return 100 * tested.difference, tested, rows, pair.seeds

@@ -53,7 +53,7 @@ def table(caption: str, heads, rows: Iterable[Html], kind: str = "as2-table") ->
 
 
 def tabs(name: str, panels: list[tuple[str, str]]) -> str:
-    """(label, HTML) as tabs of sphinx-design, the first open; without tabs where there is only one. Args: name: of the set, once a page."""
+    """(label, HTML) as tabs of sphinx-design, the first open; without tabs where there is only one. `name` is that of the set."""
     if len(panels) < 2:
         return "".join(html for _, html in panels)
     made = ""

@@ -15,10 +15,9 @@ FONTS = re.compile(r"('DejaVu Sans'), [^;\"]*sans-serif")
 
 
 class Later:
-    """A module that is loaded when it is first used: seaborn takes a second, which a run spends at its first plot.
+    """A module that is loaded when it is first used: seaborn takes a second, which a run spends at its first plot."""
 
-    It is not among `sys.modules` before: torch asks every module there for its file, which loads one of `importlib.util.LazyLoader`.
-    """
+    # torch asks every module of `sys.modules` for its file, which loads one of `importlib.util.LazyLoader`.
 
     def __init__(self, name: str):
         self.name = name
@@ -38,7 +37,7 @@ def svg(figure: Figure, salt: str, transparent: bool = False) -> str:
 
 
 class Picture(Figure):
-    """A Figure that knows what it shows. Args: words: what that is, in a sentence; the alternative text of the saved picture."""
+    """A Figure with `words`: a sentence on what it shows, the alternative text of the saved picture."""
 
     def __init__(self, words: str, **options):
         super().__init__(layout="constrained", **options)

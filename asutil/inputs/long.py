@@ -58,7 +58,7 @@ class TokenisedContext:
     texts: list[str] = field(default_factory=list)
 
     def text(self, start: int, end: int, encode) -> str:
-        """The original text from token `start` to token `end`, both of one piece. Args: encode: text -> (start, end) of each token."""
+        """The original text from token `start` to token `end`, both of one piece; `encode` gives (start, end) of each token."""
         piece = int(self.pieces[start])
         first = int(np.argmax(self.pieces == piece))
         offsets = encode(self.texts[piece])

@@ -144,9 +144,8 @@ def measure(sentences: pd.DataFrame, questions: pd.DataFrame, contexts: Contexts
         chosen[name].add(tuple(map(int, unit.split("-"))))
     predictions = {name: (answer, chosen[name]) for name, answer in zip(questions.question_id, questions.answer)}
     means, table = _official(predictions, contexts)
-    for name, column in SIMILARITIES.items():
-        if column not in sentences:
-            continue
+    known = {name: column for name, column in SIMILARITIES.items() if column in sentences}
+    for name, column in known.items():
         precisions = average_precisions(sentences, column, contexts)
         means |= {name: float(precisions.mean())}
         table = table.merge(precisions.rename(name), how="left", left_on="question_id", right_index=True)

@@ -109,7 +109,7 @@ class Nearest(base.BaseRanker):
 
 
 def measured(scores: dict[str, pd.DataFrame]) -> dict[str, dict[str, dict]]:
-    """The metrics of each split by each readout: readout -> split -> metrics. Args: scores: what `Nearest.score` gave for each split."""
+    """The metrics of what `Nearest.score` gave for each split: scoring function -> split -> metrics."""
     table = next(iter(scores.values()))
     readouts = [name for name in RANK_BY if name in table]
     return {

@@ -144,6 +144,6 @@ def test_only_a_finished_run_of_masked_language_modelling_is_taken(run, tmp_path
     with pytest.raises(ValueError, match="objective=mlm is expected, its objective is ssp"):
         backbone.export(folder, tmp_path / "out")
     disk.write_json(folder / "record.json", {"settings": {"objective": "mlm", "corpus": "own:texts"}} | runs.hashes(folder))
-    with pytest.raises(ValueError, match="the embedded backbone is of pydocs, this run read own:texts: give --out another folder"):
+    with pytest.raises(ValueError, match="the embedded backbone is of pydocs, this run read own:texts: give another --out"):
         backbone.export_and_measure(str(folder), hub.EMBEDDED_FOLDER)
     assert not (tmp_path / "out").exists()
