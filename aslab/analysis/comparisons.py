@@ -257,7 +257,8 @@ def outcome(data: dict, runs: pd.DataFrame, claim: dict, where: Pair | None = No
     row, other, metric = claim["row_a"], claim["row_b"], claim["metric"]
     where = where or next(pairs(runs, row, other, claim["dataset"]), None)
     if where is None:
-        return Outcome(claim, testable.of_rows(data, (row, other), claim["dataset"]))
+        declared = claim.get("not_testable", {}).get(papers.first_budget(data, claim) or "paper", "")
+        return Outcome(claim, declared or testable.of_rows(data, (row, other), claim["dataset"]))
     samples = (per_question, partial(records.dev_questions, data), partial(records.pooled, data))
     test, dev, pooled = (over_both(where, row, other, metric, sample) for sample in samples)
     declared = claim.get("not_testable", {}).get(where.budget, "")

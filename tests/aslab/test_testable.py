@@ -218,6 +218,7 @@ def test_a_declared_reason_is_of_one_budget(tmp_path):
     assert reason(compared(tmp_path / "results"), data) == told
     assert reason(compared(tmp_path / "results", budget="gpu"), data) == ""
     of_claim = {"not_testable": {"small": "two vectors"}}
+    assert reason(nothing, **of_claim) == "two vectors"
     assert reason(compared(tmp_path / "claims"), **of_claim) == "two vectors" and reason(recorded(tmp_path / "results"), **of_claim) == ""
 
 

@@ -67,8 +67,8 @@ def test_every_claim_with_runs_is_a_sentence_and_all_are_counted(results):
     (pydocs,) = [text for text in said if "budget laptop" in text]
     assert pydocs.startswith("RoBERTa + SSP − RoBERTa-Base, pydocs, MAP, 40 questions of test") and f": reversed {loss}, " in pydocs
     assert "the printed difference" not in pydocs
-    assert "47 claims: 2 supported, 1 no effect beyond 1 point, 4 not testable here, 40 not run." in html
-    assert "12 claims: 1 reversed, 11 not run." in html and len(said) == 8
+    assert "60 claims: 2 supported, 1 no effect beyond 1 point, 7 not testable here, 50 not run." in html
+    assert "16 claims: 1 reversed, 1 not testable here, 14 not run." in html and len(said) == 12
 
 
 @pytest.mark.parametrize(("reached", "shown"), [([0.5, 0.3, 0.42], True), ([0.9, 0.9, 0.9], False)])

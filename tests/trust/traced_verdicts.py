@@ -147,7 +147,8 @@ def told(paper: Paper, claim: dict, budgets=BUDGETS) -> Told:
     first, second, seeds = paper.pair(row, other, dataset, budgets)
     reason = traced_reasons.of_pair(paper, claim, first, second)
     if not first:
-        return Told(claim, first, second, 0, None, None, reason, 0)
+        said = claim.get("not_testable", {}).get(needed(paper, claim), "") if budgets is BUDGETS else ""
+        return Told(claim, first, second, 0, None, None, said or reason, 0)
     test, pooled = (compared(paper, (row, other), first, second, metric, over) for over in ("test", "both"))
     asked = by_question_of(paper, row, first, metric, bool(pooled))
     if asked and not (test or pooled):
