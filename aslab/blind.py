@@ -103,11 +103,10 @@ def exchanged(questions: Sequence[Question], seed: int = 0) -> list[Question]:
     """
     if len(questions) < 2:
         raise ValueError(f"two questions or more are needed to exchange their texts, got {len(questions)}")
-    asked = list(questions)
-    order = draws.choose([question.id for question in asked], len(asked), seed)
+    order = draws.choose([question.id for question in questions], len(questions), seed)
     next_of = dict(zip(order, [*order[1:], order[0]]))
-    text_of = {question.id: question.text for question in asked}
-    return [replace(question, text=text_of[next_of[question.id]]) for question in asked]
+    text_of = {question.id: question.text for question in questions}
+    return [replace(question, text=text_of[next_of[question.id]]) for question in questions]
 
 
 def bag_of_words(train: Sequence[Question], test: Sequence[Question]) -> pd.DataFrame:

@@ -133,13 +133,15 @@ def record(names: list[str], inits: list[float], random: bool, dataset: str) -> 
     for name in [*names, *[RANDOM] * random]:
         for init in inits:
             model, table = of(name, init, dataset, tokenizer)
+            if any((one["model"], one["init"]) == (name, model.joint.init) for one in models):
+                continue  # a finished joint run has slot types of its own
             tokenizer = tokenizer or model.tokenizer  # a model with random weights gets that of the first model
             config = model.backbone.config
             sizes = {"layers": config.num_hidden_layers, "hidden": config.hidden_size}
             described = {"model": name, "type": config.model_type, **sizes, "init": model.joint.init}
             described["weights_sha256"] = checkpoints.fingerprint_of_weights(None, model.backbone)
             models.append(described | {column: table[column].round(6).tolist() for column in table})
-            print(f"\n{name}, slot types of standard deviation {init}", table.round(4).to_string(), sep="\n")
+            print(f"\n{name}, standard deviation {model.joint.init}", table.round(4).to_string(), sep="\n")
     return {"dataset": dataset, "inputs": EXAMPLES, "between": "candidates", "models": models}
 
 
@@ -147,11 +149,10 @@ def numbers(text: str) -> list[float]:
     return [float(number) for number in text.split(",")]
 
 
-INIT = {"type": numbers, "default": "0.02", "metavar": "S,..."}
 command = measuring.command(
     record,
     argument("names", "hub ids, folders or runs", nargs=-1, metavar="MODEL..."),
-    option("--init inits", "standard deviations of the fresh slot types", **INIT),
+    option("--init inits", "standard deviations of fresh slot types", type=numbers, default="0.02", metavar="S,..."),
     option("--random", "also measure RoBERTa-Base with random weights", is_flag=True),
     option("--dataset", "data set whose test questions are read; pydocs is embedded", default="pydocs"),
     example="asutil slots FacebookAI/roberta-base --init 0.02,0.3 --dataset wikiqa",

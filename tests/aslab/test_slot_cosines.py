@@ -153,6 +153,8 @@ def test_a_joint_run_is_measured_as_it_was_made(tokenizer, tmp_path):
     folder = loading.start_from("tiny", tokenizer, 48, seed=2, joint=made).save(tmp_path / "model")
     model, table = slot_cosines.of(str(folder), init=5.0)
     assert model.joint == made and len(table) == 3
+    (once,) = slot_cosines.record([str(folder)], [0.02, 0.5], random=False, dataset="pydocs")["models"]
+    assert once["init"] == made.init
 
 
 @pytest.mark.parametrize("name", ["pretrain", "finetune", "verify_claims"])
