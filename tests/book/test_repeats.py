@@ -126,11 +126,13 @@ def test_a_table_says_what_the_records_give_and_a_changed_digit_is_noticed(told,
 
 @pytest.fixture
 def beside(mirror, monkeypatch, tmp_path):
-    """Writes a corpus into a mirror that has WikiQA, too."""
+    """Writes a corpus into a mirror that has the data sets, too."""
 
     def write(**columns):
         (tmp_path / "microsoft").symlink_to(Path(mirror) / "microsoft")
         (tmp_path / "local/some").mkdir(parents=True)
+        for name in ("nq_sentences", "selqa"):
+            (tmp_path / "local" / name).symlink_to(Path(mirror) / "local" / name)
         pd.DataFrame(columns).to_parquet(tmp_path / "local/some/train.parquet")
         monkeypatch.setenv("ASUTIL_MIRROR", str(tmp_path))
 
@@ -138,19 +140,18 @@ def beside(mirror, monkeypatch, tmp_path):
 
 
 def test_questions_about_articles_of_a_corpus_are_those_with_its_titles(beside, mirror):
-    """Of the real WikiQA, against a loop over its rows; a title counts in any case."""
-    tables = {split: pd.read_parquet(Path(mirror) / f"microsoft/wiki_qa/{split}.parquet") for split in ("validation", "test")}
-    titles = sorted(tables["test"].document_title.unique())[::5]
-    beside(title=[title.upper() for title in titles], text=["A text."] * len(titles))
-    about = overlap.record("local/some")["splits"]
-    for split, table in zip(("dev", "test"), tables.values()):
-        expected = {
-            name
-            for name, rows in table.groupby("question_id")
-            if rows.document_title.iloc[0] in titles and 0 < rows.label.sum() < len(rows)
-        }
-        assert set(about[split]["in_corpus"]) == expected
-    assert len(about["test"]["in_corpus"]) > 20 and about["test"]["questions"] == 237
+    """Of the real test sets, against a loop over their rows; a title counts in any case, and SelQA's without its section."""
+    files = {"wikiqa": "microsoft/wiki_qa/test", "nq_sentences": "local/nq_sentences/test", "selqa": "local/selqa/test"}
+    tables = {name: pd.read_parquet(Path(mirror) / f"{file}.parquet") for name, file in files.items()}
+    titles = {title.split(" / ")[0] for table in tables.values() for title in sorted(table.document_title.unique())[::5]}
+    beside(title=[title.upper() for title in sorted(titles)], text=["A text."] * len(titles))
+    about = overlap.record("local/some")["datasets"]
+    for name, table in tables.items():
+        rows = table.groupby("question_id").agg({"document_title": "first", "label": ["sum", "size"]})
+        rows.columns = ["title", "right", "all"]
+        known = rows.title.str.split(" / ").str[0].isin(titles) & rows.right.gt(0) & rows.right.lt(rows["all"])
+        assert set(about[name]["in_corpus"]) == set(rows.index[known]) and known.sum() > 20
+    assert [of["questions"] for of in about.values()] == [237, 1_231, 1_003]
 
 
 def test_a_corpus_without_titles_is_refused(beside):

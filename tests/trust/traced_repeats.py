@@ -84,22 +84,19 @@ def lenders(paper: Paper, record: dict) -> list[list[dict]]:
 
 
 def in_corpus(root: Path, name: str):
-    """How many questions are about articles of the corpus, then the claimed differences with and without them."""
+    """The claimed differences of rows that read the corpus, with and without the questions about its articles."""
     about, paper, seen = json.loads((root / "results" / "overlap.json").read_text("utf-8")), Paper(root, name), set()
-    known, of_dev = (about["splits"][split] for split in ("test", "dev"))
-    yield (
-        f"{len(known['in_corpus'])} of the {known['questions']} test questions of WikiQA, and {len(of_dev['in_corpus'])} of the "
-        f"{of_dev['questions']} of dev, are about an article that is in the corpus of pre-training."
-    )
     for claim in paper.claims():
-        rows = claim["row_a"], claim["row_b"]
-        ours, other, seeds = paper.pair(*rows, "wikiqa", ("small",))
+        rows, dataset = (claim["row_a"], claim["row_b"]), claim["dataset"]
+        known = about["datasets"].get(dataset.split("_from_")[0])
+        ours, other, seeds = paper.pair(*rows, dataset, ("small",))
         read = seeds > 1 and {about["corpus"]} <= {run["settings"].get("corpus") for run in ours[0]["earlier"]}
-        if claim["dataset"] == "wikiqa" and read and rows not in seen:
-            seen.add(rows)
+        if known and read and (rows, dataset) not in seen:
+            seen.add((rows, dataset))
             cut = [
                 [one | {"per_question": [line for line in one["per_question"] if line[0] not in known["in_corpus"]]} for one in side]
                 for side in (ours, other)
             ]
-            apart = [points(over_both(*sides, "map")) for sides in ((ours, other), cut)]
-            yield [" − ".join(map(paper.title, rows)), *apart]
+            every, without = (points(over_both(*sides, "map")) for sides in ((ours, other), cut))
+            counts = f"{len(known['in_corpus'])} of {known['questions']:,}"
+            yield [" − ".join(map(paper.title, rows)), NAMES.get(dataset, dataset), every, counts, without]

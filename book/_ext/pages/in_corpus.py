@@ -3,30 +3,30 @@
 from aslab import measured, papers
 from aslab.analysis import overlap
 from aslab.show import markup
+from aslab.show.markup import NAMES
 from pages import numbers, register, table
 
 
 @register("in-corpus", "overlap", "Questions about articles of the corpus: asutil overlap finds them.")
 def in_corpus_table(paper: str) -> str:
-    """How many questions are about such articles, and each claimed gain with and without them; "" without a record."""
+    """Each claimed gain with and without the questions about such articles, and how many these are; "" without a record."""
     record = measured.read("overlap")
     pairs = overlap.splits(paper, record) if record else []
     if not pairs:
         return ""
-    counts = [(len(of["in_corpus"]), of["questions"]) for of in (record["splits"][name] for name in ("test", "dev"))]
-    (test, tests), (dev, devs) = counts
-    said = (
-        f"{test} of the {tests} test questions of WikiQA, and {dev} of the {devs} of dev, are about an article that is in the "
-        "corpus of pre-training."
-    )
-    rows = papers.read(paper)["rows"]
-    body = []
+    rows, body = papers.read(paper)["rows"], []
     for pair in pairs:
+        about = record["datasets"][pair.dataset.partition(papers.TRANSFER)[0]]
         compared = f"{rows[pair.row]['name']} − {rows[pair.other]['name']}"
-        body.append(markup.line([compared, *numbers(markup.points(pair.every), markup.points(pair.without))]))
-    heads = ["Row A − row B", "All test questions [95 %]", "Without these [95 %]"]
+        counts = f"{len(about['in_corpus'])} of {about['questions']:,}"
+        cells = [
+            NAMES.get(pair.dataset, pair.dataset),
+            *numbers(markup.points(pair.every), counts, markup.points(pair.without)),
+        ]
+        body.append(markup.line([compared, *cells]))
+    heads = ["Row A − row B", "Data set", "All test questions [95 %]", "Article read", "Without these [95 %]"]
     title = (
-        "Differences in MAP on test questions, points; the interval is over questions and seeds. "
-        "Measured by asutil overlap local/wikipedia_large."
+        "Differences in MAP on test questions, points; the interval is over questions and seeds. *Article read*: the questions "
+        "about an article that is in the corpus of pre-training. Measured by asutil overlap local/wikipedia_large."
     )
-    return f"<p>{said}</p>{table(title, heads, body)}"
+    return table(title, heads, body)
