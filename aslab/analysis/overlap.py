@@ -57,7 +57,7 @@ def splits(paper: str, overlap: dict) -> list[Split]:
         if (ranked or own) not in overlap["datasets"] or place in compared or not pair or len(pair.seeds) < 2:
             continue
         read = overlap["datasets"][ranked or own]["in_corpus"]
-        samples = (records.per_question, lambda line: records.per_question(line).drop(index=read))
+        samples = (records.per_question, lambda line, read=read: records.per_question(line).drop(index=read))
         corpora = [[run["settings"].get("corpus") for run in earlier] for earlier in pair.of(place[0]).earlier]
         if all(overlap["corpus"] in each for each in corpora):
             tests = [comparisons.over_both(pair, *place[:2], METRIC, sample) for sample in samples]
