@@ -267,7 +267,7 @@ def test_what_the_page_on_ranking_says_of_labels_and_first_stages():
     assert few < baseline(*place, "zero_shot") and max(untrained) < some < every
     assert "with 500 its interval over questions is above every ranker without training" in text
     listwise = mean("sentence_objectives", "roberta_listwise_500", "nq_sentences")
-    assert "A loss on lists gained one point of MAP" in text and 0.005 < listwise - some < 0.015
+    assert "A loss on lists may gain a point of MAP" in text and 0.005 < listwise - some < 0.015
     assert "Ten times as many labelled questions gained ten points" in text and 0.095 < every - some < 0.115
     seeds = "one", "two", "three"
     student = committed("sentence_objectives", "roberta_distilled_500", "nq_sentences", "small")
