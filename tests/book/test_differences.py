@@ -74,9 +74,10 @@ def test_every_claim_has_a_line_for_each_metric_and_tells_what_it_waits_for(tmp_
     data = papers.read(PAPER, FOLDER)
     html = differences.claims_table(data, compared(tmp_path, 0.7, 0.5))
     alone = [claim["id"] for claim in data["claims"] if claim["metric"] != ["p@1", "map"]]
-    assert alone == ["sp_tanda"]  # SP and TANDA have the same printed MAP
+    assert alone == ["sp_tanda", "ssp_tanda_wikiqa"]  # printed by the other metric: equal, and a tenth of a point lower
     assert len(cells(html)) == 2 + 2 * len(data["claims"]) - len(alone)
-    void = sum("mlm_only" in claim["row_a"] + claim["row_b"] for claim in data["claims"])  # not testable at budget small, with a reason
+    planned = [claim for claim in data["claims"] if claim["dataset"] != "asnq"]
+    void = sum("mlm_only" in claim["row_a"] + claim["row_b"] for claim in planned)  # not testable at budget small, with a reason
     assert f"<summary>{len(data['claims']) - 1 - void} of {len(data['claims'])} claims without runs of ours</summary>" in html
     electra = next(row for row in cells(html) if "ELECTRA too" in row[0])
     assert electra[2:] == ["+5.4claimed +", "–needs gpu", "–", ""]
@@ -112,8 +113,8 @@ def test_the_laptop_is_asked_the_papers_claims_once_and_on_its_own_questions(tmp
     assert table[place + 1] == [here, "ours, this machine", "2", ""]
     asked = papers.claims_asked(papers.read(PAPER, FOLDER), "laptop")
     assert {claim["dataset"] for claim in asked} == {"pydocs"} and not {"psd_trecqa", "sp_tanda", "sp_asnq"} & {one["id"] for one in asked}
-    assert len(asked) == len({(one["row_a"], one["row_b"], one["metric"], one["sign"]) for one in asked}) == 2 * 12
-    assert len(table) == 1 + 12 + 1, "a line a claim, and one of this machine"
+    assert len(asked) == len({(one["row_a"], one["row_b"], one["metric"], one["sign"]) for one in asked}) == 2 * 15 + 1
+    assert len(table) == 1 + 16 + 1, "a line a claim, and one of this machine"
     assert next(row for row in table if row[0].startswith("RoBERTa + PSD − RoBERTa-Base"))[1:] == ["+", "–", "–", "–", "not run"]
 
 
