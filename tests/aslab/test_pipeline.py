@@ -118,19 +118,6 @@ def test_a_limit_and_several_sources(texts, named, tmp_path, documents):
         equal(c.Corpus.open(out), c.build(sources.documents(source, **options), named, tmp_path / f"whole{number}"))
 
 
-@pytest.mark.parametrize("objective", sampling.OBJECTIVES)
-def test_samplers_give_the_same_examples_and_batches(whole, parted, objective):
-    one, other = (sampling.Sampler(corpus, objective, seed=3) for corpus in (whole, parted))
-    assert len(one) == len(other) and one[4] == other[4]
-    numbers = np.arange(min(len(one), 60))
-    ids, other_ids = (inputs.join_spans(made, made.spans(numbers)) for made in (one, other))
-    assert np.array_equal(ids.ids, other_ids.ids) and np.array_equal(ids.offsets, other_ids.offsets)
-    assert np.array_equal(one.spans(numbers).labels, other.spans(numbers).labels)
-    batch, other_batch = (inputs.PretrainingBatches(lambda epoch, made=made: made, 2, 8)[1] for made in (one, other))
-    for micro, other_micro in zip(batch["micro"], other_batch["micro"], strict=True):
-        assert micro.keys() == other_micro.keys() and all(micro[name].equal(other_micro[name]) for name in micro)
-
-
 def test_the_task_of_documents_that_are_all_too_short(named, tmp_path, documents):
     texts = write(tmp_path / "texts", documents, 3)
     (texts / "1.jsonl").write_text('{"text": "short"}\n' * 5)

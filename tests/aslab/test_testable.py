@@ -25,10 +25,6 @@ def reason(lines, data=DATA, **more):
 # ------------------------------------------------------------------ encoders
 
 
-def test_without_a_reason_a_claim_is_tested(tmp_path):
-    assert reason(compared(tmp_path)) == ""
-
-
 @pytest.mark.parametrize("kept", [{"name": "one-run"}, {"weights_sha256": {"a": "b"}}, {"weights_sha256": {}, "inputs": {"model": "m"}}])
 def test_one_encoder_under_two_names(tmp_path, kept):
     """The same run, the same weights or the same vectors, with the same figures of every question."""

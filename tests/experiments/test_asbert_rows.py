@@ -252,12 +252,6 @@ def test_a_run_is_a_line_for_each_side(tmp_path):
     assert set(recorded(tmp_path / "other").dataset) == {"pydocs"}  # no column of the paper
 
 
-def test_other_papers_have_no_dev_columns():
-    for paper in ("sentence_objectives", "joint_inference"):
-        data = papers.read(paper)
-        assert records._columns(data, "wikiqa", {"metrics": {"dev": {}, "test": {}}}) == ["wikiqa"]
-
-
 @pytest.mark.slow
 def test_tables_of_both_sides(tmp_path):
     made(tmp_path, "small", {"mean_bert": 0.4, "cls_bert": 0.5, "siamese_bert": 0.6})

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from asutil import losses
 from asutil.heads import POOLED, QuestionTypeProjection, Siamese
 from asutil.heads.base import head
-from tests.trust import gradients, slow
+from tests.trust import gradients
 
 
 def made_up(seed, types=3, count=6, size=4, evidence=2):
@@ -23,18 +23,6 @@ def made_up(seed, types=3, count=6, size=4, evidence=2):
 @pytest.mark.parametrize("name", gradients.HEADS)
 def test_value_and_gradient_are_those_of_a_slow_loop_and_of_finite_differences(name):
     assert gradients.check_one(name)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("similarity", ["cosine", "dot"])
-@pytest.mark.parametrize("wrong_types", [True, False])
-@pytest.mark.parametrize(("other", "reduction"), [("exclude", "mean"), ("include", "mean"), ("exclude", "log_sum")])
-@given(seed=st.integers(0, 10_000), kind=st.integers(0, 2))
-def test_the_loss_equals_a_loop(similarity, wrong_types, other, reduction, seed, kind):
-    questions, sentences, evidence, temperatures = made_up(seed)
-    ours = losses.question_evidence(questions, sentences, evidence, kind, temperatures, similarity, wrong_types, other, reduction)
-    looped = slow.question_evidence(questions, sentences, evidence, kind, temperatures, similarity, wrong_types, other, reduction)
-    assert ours.item() == pytest.approx(looped, rel=1e-9)
 
 
 @given(seed=st.integers(0, 10_000), kind=st.integers(0, 2))

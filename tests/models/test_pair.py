@@ -167,8 +167,3 @@ def test_dropout_of_the_released_form_is_active_in_training_alone():
         head = evidence_head("ae_k", form).train()
         assert torch.equal(head(slots), head(slots)) == same
         assert torch.equal(head.eval()(slots), head(slots))
-
-
-def test_another_form_is_refused():
-    with pytest.raises(ValueError, match="head_form: .*got 'dense'"):
-        heads.IndividualEvidenceK(8, form="dense")

@@ -2,8 +2,6 @@
 
 import contextlib
 import itertools
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
 
 import numpy as np
 import pytest
@@ -158,18 +156,6 @@ def test_any_order_gives_the_same_examples(corpus, objective, options):
     assert len(others) != len(every) or not np.array_equal(others.spans(every).ranges, make().spans(every).ranges)
 
 
-def _made(job):
-    folder, objective, numbers = job
-    return Sampler(c.Corpus.open(folder), objective).spans(numbers).ranges.tolist()
-
-
-@pytest.mark.slow
-def test_four_workers_make_the_same_examples(corpus):
-    jobs = [(corpus.folder, name, part) for name, count in (("sp", 200), ("mspp", 60)) for part in np.array_split(np.arange(count), 4)]
-    with ProcessPoolExecutor(4, get_context("spawn")) as pool:
-        assert list(pool.map(_made, jobs)) == [_made(job) for job in jobs]
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("objective", [*PLAIN, "all"])
 def test_token_ids_equal_the_tokenizer_on_the_text(corpus, tokenizer, objective):
@@ -181,11 +167,6 @@ def test_token_ids_equal_the_tokenizer_on_the_text(corpus, tokenizer, objective)
             expected = tokenizer(*sampler[i].parts, truncation="longest_first", max_length=sampler.max_tokens)["input_ids"]
             assert batch.input_ids[i, : batch.lengths[i]].tolist() == expected
             assert (batch.input_ids[i, batch.lengths[i] :] == tokenizer.pad_token_id).all()
-
-
-def test_seed_and_epoch_change_the_examples(corpus):
-    made = [Sampler(corpus, "ssp", seed=s, epoch=e).batch(np.arange(100)).input_ids.tolist() for s, e in [(0, 0), (0, 1), (1, 0)]]
-    assert made[0] != made[1] != made[2] != made[0]
 
 
 @pytest.mark.slow

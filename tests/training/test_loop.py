@@ -84,19 +84,6 @@ def whole(tmp_path_factory):
 # ------------------------------------------------------------------ losses and gradients
 
 
-def test_the_loss_is_the_weighted_sum_of_two_cross_entropies():
-    batch = Batches(micro=1)[0]
-    (micro,) = batch["micro"]
-    model = new_model().eval()
-    pair, mlm = model(micro)
-    two = [torch.nn.functional.cross_entropy(mlm, micro["masked_targets"]), torch.nn.functional.cross_entropy(pair, micro["labels"])]
-    parts = model.losses((pair, mlm), micro, batch)
-    torch.testing.assert_close(parts, torch.stack(two))
-    weights = model.loss_weights(Options(**USUAL, mlm_weight=0.5, objective_weight=3.0))
-    torch.testing.assert_close(trainer.weighted(parts, weights), 0.5 * two[0] + 3 * two[1])
-    assert model.losses((pair, None), micro, batch).tolist() == pytest.approx([0, two[1].item()])
-
-
 def test_a_training_run_equals_a_plain_loop(tmp_path):
     """No dropout: AdamW, warm-up, decay and clipping written out by hand give the same weights."""
     still = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
