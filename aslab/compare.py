@@ -13,6 +13,7 @@ import pandas as pd
 from click import Choice
 
 from asutil import metrics
+from asutil.data import answers
 from asutil.draws import choose
 from asutil.metrics import changes, rankings, significance, trec
 
@@ -42,7 +43,8 @@ def read(
 
     Where one of them is a TREC file, all are measured against the qrels by trec_eval, which breaks ties by id. Without files a wrong
     candidate goes before a right one at the same score.
-    Raises: ValueError for a name that is no run and no file, files without qrels, two runs of one name, and runs on different labels.
+    Raises: ValueError for a name that is no run and no file, files without qrels, two runs of one name, and runs on different labels or
+        test questions.
     """
     scores, records = {}, []
     more = () if metric in METRICS else (metric,)
@@ -67,8 +69,7 @@ def read(
             scores |= {f"{short}:{name}": own for name, own in table.groupby("ranker", sort=False)}
         else:
             scores[short] = rundir.read_table(run, file, numbers=("label", "score"))
-    if any(record.get("notebook") == "rank" for record in records):
-        _require_same_data(records, dataset)
+    _require_same_data(records, scores, dataset)
     if qrels is None:
         _require_same_candidates(scores)
         rankings_of = {name: rankings.of(table, empty="skip") for name, table in scores.items()}
@@ -111,15 +112,55 @@ def _require_same_candidates(scores: dict[str, pd.DataFrame]) -> None:
             raise ValueError(f"{first} and {name} were measured on different labels: {told} ({len(wrong)} such)")
 
 
-def _require_same_data(records: list[dict], asked: str | None) -> None:
-    """Compare the data sets of runs of rank and of others; `rerank` names none. Raises: ValueError for runs on different data."""
-    named = [run for run in records if "dataset" in run["settings"]]
-    data = {run["name"]: (run["settings"]["dataset"], run["inputs"]["dataset"]) for run in named}
-    also = {run["name"]: run["transfer"][asked]["fingerprint"] for run in records if asked in run.get("transfer", {})}
-    data |= {name: (asked, fingerprint) for name, fingerprint in also.items()}
-    if len({*data.values()}) > 1:
-        each = "; ".join(f"{run} on {dataset} ({str(sha256)[:12]})" for run, (dataset, sha256) in data.items())
+def _data_of(records: Iterable[dict], asked: str | None) -> dict[str, tuple[str, str | None, float | None]]:
+    """Name of a run -> the data set that it is compared on, its fingerprint, and the MAP of BM25 there; `rerank` names none."""
+    data = {}
+    for run in records:
+        measured = (run["settings"].get("dataset"), run.get("inputs", {}).get("dataset"), run)
+        if (also := run.get("transfer", {}).get(asked)) is not None:
+            measured = (asked, also.get("fingerprint"), also)
+        if measured[0]:
+            data[run["name"]] = (*measured[:2], measured[2].get("baselines", {}).get("bm25", {}).get("map"))
+    return data
+
+
+def _require_same_data(records: list[dict], scores: dict[str, pd.DataFrame], asked: str | None) -> None:
+    """Refuse a run of rank with runs on other data, and other test questions under the same ids, which the figures of BM25 show.
+
+    Raises: ValueError.
+    """
+    data = _data_of(records, asked)
+    of_rank = any(record.get("notebook") == "rank" for record in records)
+    if of_rank and len({of[:2] for of in data.values()}) > 1:
+        each = "; ".join(f"{run} on {dataset} ({str(sha256)[:12]})" for run, (dataset, sha256, _) in data.items())
         raise ValueError(f"runs on the same data expected, got {each}")
+    ids = {name: set(table.question_id) for name, table in scores.items()}
+    for (ours, own), (theirs, other) in itertools.combinations(data.items(), 2):
+        comparable = own[0] == other[0] and own[1] != other[1] and None not in (own[2], other[2])
+        same_ids = ours in ids and ids[ours] == ids.get(theirs)
+        if comparable and same_ids and abs(own[2] - other[2]) > 1e-6:
+            bm25 = f"BM25, which learns nothing, has MAP {own[2]:.4f} and {other[2]:.4f} there"
+            raise ValueError(f"{ours} and {theirs} were measured on different test questions of {own[0]}: {bm25}")
+
+
+def different_files(names: list[str], asked: str | None = None, called: dict[str, str] | None = None) -> list[str]:
+    """A sentence on runs whose data sets have the same name and different content; training rows may be all that differs.
+
+    Args:
+        asked: as `dataset` of `read`.
+        called: other names for the runs.
+    """
+    data = _data_of([rundir.read_record(folder) for folder in map(rundir.find, names) if folder], asked)
+    sentences = []
+    for title in dict.fromkeys(of[0] for of in data.values()):
+        prints = {run: sha256 for run, (named, sha256, _) in data.items() if named == title and sha256}
+        different = itertools.combinations({*prints.values()}, 2)
+        if any(not answers.of_one_source(title, *two) for two in different):
+            runs = " and ".join((called or {}).get(run, run) for run in prints)
+            each = ", ".join(sha256[:8] for sha256 in prints.values())
+            which = "both" if len(prints) == 2 else "all"
+            sentences.append(f"{runs} were measured on different files that are {which} called {title} ({each})")
+    return sentences
 
 
 def shortened(names: list[str]) -> dict[str, str]:
@@ -241,6 +282,7 @@ def report(
     values = {short[name]: table for name, table in values.items()}
     letters = {name.partition(":")[0]: own.partition(":")[0] for name, own in short.items()}
     legend = [f"{own} = {name}" for name, own in letters.items() if name != own]
+    legend += different_files(names, dataset, letters)
     count = len(next(iter(values.values())))
     tables = {
         "Settings that differ": settings(names).rename(columns=letters),

@@ -184,7 +184,8 @@ def report(systems: dict[str, list[str]]) -> list:
             raise ValueError(f"--{system.replace('-', '')}: expected {expected}, {name} started from {start}")
         points = (f"{100 * record['metrics'][split]['map']:.1f}" for split in ("dev", "test"))
         runs_of.append((system, record["seed"], *points, name + " (exported)" * (name == chosen)))
-    compare.read([name for names in systems.values() for name in names])  # on the same labels
+    every = [name for names in systems.values() for name in names]
+    compare.read(every)  # on the same labels
     values, _ = compare.aligned(frames)
     dev = rundir.read_table(rundir.find(chosen), "scores_dev.parquet")["question_id"].nunique()
     means = {system: 100 * sum(map(dev_map, names)) / len(names) for system, names in systems.items()}
@@ -193,7 +194,8 @@ def report(systems: dict[str, list[str]]) -> list:
     baselines = record_of(systems[PLAIN][0])["baselines"]
     untrained = pd.DataFrame.from_dict(baselines, "index").reindex(columns=list(compare.METRICS))
     untrained = untrained.map(lambda value: "–" if pd.isna(value) else f"{100 * value:.1f}")
-    sentences = [verdict(values, len(systems[PLAIN])), *own_task(systems[PRETRAINED][0]), exported]
+    sentences = [*compare.different_files(every), verdict(values, len(systems[PLAIN]))]
+    sentences += [*own_task(systems[PRETRAINED][0]), exported]
     sentences += caution(values[best]["average_precision"].mean(), baselines)
     pairs = compare.pairs({system: values[system] for system in (PRETRAINED, PLAIN)})
     of_runs = pd.DataFrame(runs_of, columns=["system", "seed", "map on dev", "map on test", "run"])

@@ -238,6 +238,17 @@ def test_the_choice_is_made_on_dev_and_never_on_test(systems):
             own.report(systems | exchanged)
 
 
+def test_the_report_begins_with_runs_on_other_files_of_one_name(systems):
+    for number, name in enumerate(name for names in systems.values() for name in names):
+        path = Path(name) / "record.json"
+        record = disk.read_json(path)
+        record["settings"]["dataset"] = "own:data"
+        disk.write_json(path, record | {"inputs": {"dataset": f"{min(number, 1)}" * 64}})
+    first, second, *_ = own.report(systems)
+    assert first.endswith(" were measured on different files that are all called own:data (00000000, 11111111, 11111111, 11111111)")
+    assert second.startswith("Pre-training on the corpus")
+
+
 @pytest.mark.parametrize(
     ("better", "message"), [("pre-trained", "helped: MAP +50.0"), ("plain", "did harm: MAP -50.0"), (None, "made no difference")]
 )
