@@ -1,16 +1,19 @@
 """Rankers of others on the papers' questions, as `experiments/rankers.yml` lists them: their runs, their records, what is known of them."""
 
+import logging
 from pathlib import Path
 
 import pandas as pd
 import yaml
 
 from asutil import metrics
+from asutil.data import answers
 from asutil.io import disk
 
 from . import records, rundir, runs
 from .plan import Job, completed, settings_key
 
+log = logging.getLogger(__name__)
 SLUG = "rankers"
 SCORES = "scores_of_rankers.parquet"  # of the test questions, in the folder of a run of `rank`
 
@@ -39,6 +42,7 @@ def jobs(budget: str, runs_dir: str | Path | None = None, more: dict | None = No
 def scored(run: runs.Run, splits: dict) -> tuple[dict[str, dict[str, pd.DataFrame]], dict[str, dict]]:
     """The scores of each ranker of a run of `rank`, kept beside the runs for every list that has the ranker.
 
+    A warning names the runs among them that learnt from other data, which may have the same questions.
     Returns: ranker -> split -> scores; ranker -> its figures and whether it was trained on questions with answers.
     """
     from asutil.tasks import rankers
@@ -52,6 +56,14 @@ def scored(run: runs.Run, splits: dict) -> tuple[dict[str, dict[str, pd.DataFram
             raise ValueError(f"models: two rankers are called {short}: give their folders different names")
         scores[short], figures[short] = rankers.scored(name, splits, run.shared / "scores" / own)
         figures[short]["pairs_before"] = pairs_before(short)
+        for folder in filter(None, (rundir.find(part) for part in runs.fused(name, run.options.runs_dir))):
+            record, here = rundir.read_record(folder), run.identity["inputs"]["dataset"]
+            trained = (
+                record["notebook"] in ("finetune", "embed") and record["settings"].get("architecture") != "untrained"
+            )
+            named, learnt = record["settings"].get("dataset"), record["inputs"].get("dataset")
+            if trained and learnt != here and not answers.of_one_source(named, learnt, here):
+                log.warning("models %s: trained on %s, whose training questions may be among these", short, named)
     return scores, figures
 
 

@@ -1,5 +1,6 @@
 """Transfer: a trained model ranks the questions of other data sets, which `also_rank` names, and learns nothing more."""
 
+import logging
 import re
 import shutil
 from collections.abc import Callable, Iterator
@@ -11,6 +12,7 @@ from asutil import metrics
 from asutil.data import answers, baseline_scores
 from asutil.data.data_sets import TEST_ONLY
 from asutil.data.questions import Split
+from asutil.data.splits import same_text
 from asutil.io import disk
 
 from . import chains, rundir, runs
@@ -18,6 +20,7 @@ from .parameters import settings
 from .show import tables
 from .show.markup import NAMES
 
+log = logging.getLogger(__name__)
 TESTED = ("dev", "test")
 # Parameters that are about the run's own data set alone; the others hold for a data set that is also ranked.
 OF_ITS_OWN = ("dataset", "also_rank", "protocol", "train_questions", "train_limit")
@@ -26,8 +29,8 @@ OF_ITS_OWN = ("dataset", "also_rank", "protocol", "train_questions", "train_limi
 def load(notebook: str, given: dict) -> dict[str, dict[str, Split]]:
     """The data sets that a run also ranks: name as the record shows it -> split -> the questions.
 
-    They are those of a run of the same budget on that data set: under its protocol, with its limits.
-
+    They are those of a run of the same budget on that data set: under its protocol, with its limits. A warning counts those that the run
+    is trained on.
     Raises: ValueError for a data set whose questions the model was trained on; as `answers.load_answers`.
     """
     own = settings(notebook, given)
@@ -46,6 +49,15 @@ def load(notebook: str, given: dict) -> dict[str, dict[str, Split]]:
         except ValueError as error:
             raise ValueError(f"also_rank: {error}") from None
         loaded[name] = {split: splits[split] for split in TESTED if split in splits}
+    if loaded and own.get("architecture") != "untrained":
+        limits = {"limit": own["question_limit"], "train_limit": own["train_limit"]}
+        questions = own.get("train_questions") or "all"
+        train = answers.load_answers(own["dataset"], own["protocol"], questions, **limits)["train"]
+        learnt = set(map(same_text, train.texts()))
+        for name, split in [(name, split) for name, splits in loaded.items() for split in splits.values()]:
+            if count := sum(same_text(text) in learnt for text in split.texts()):
+                seen = f"{count:,} of {len(split):,} {split.name} questions are training questions of this run"
+                log.warning("also_rank %s: %s", name, seen)
     return loaded
 
 

@@ -41,9 +41,8 @@ def baseline_scores(split: "Split", baseline: str) -> pd.DataFrame:
     if baseline == "bm25":
         import pyarrow as pa
 
-        questions = split.table["question"].take(pa.array(split.starts)).to_pylist()
         candidates = split.table["answer"].take(pa.array(split.rows())).to_pylist()
-        scores = bm25(questions, candidates, split.stops - split.starts)
+        scores = bm25(split.texts(), candidates, split.stops - split.starts)
     elif split.ordered:
         scores = np.repeat(split.starts, split.stops - split.starts) - split.rows()
     else:

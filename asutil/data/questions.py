@@ -49,6 +49,10 @@ class Split(Sequence):
         candidates = tuple(map(Candidate, ids, texts, rows["label"].to_pylist(), before, after))
         return Question(self.ids[index], rows["question"][0].as_py(), candidates)
 
+    def texts(self) -> list[str]:
+        """The text of each question, without its candidates."""
+        return self.table["question"].take(pa.array(self.starts)).to_pylist()
+
     def rows(self) -> np.ndarray:
         """The table's row of every candidate, question after question."""
         sizes = self.stops - self.starts

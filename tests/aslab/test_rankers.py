@@ -57,6 +57,32 @@ def test_two_rankers_of_one_name_are_refused(tmp_path, monkeypatch):
         rankers.scored(opened, {})
 
 
+def test_a_run_that_learnt_from_other_data_is_named(tmp_path, monkeypatch, caplog):
+    """By the files, whatever their names; a pre-training and an untrained encoder learnt from no questions."""
+    names = []
+    for notebook, sha256, architecture in (
+        ("finetune", "0", "pair"),
+        ("finetune", "1", "pair"),
+        ("embed", "1", "triplet"),
+        ("embed", "1", "untrained"),
+        ("pretrain", None, None),
+    ):
+        settings = {"dataset": "own:mine.tsv", "architecture": architecture}
+        record = {"notebook": notebook, "settings": settings, "inputs": {"dataset": sha256}}
+        names.append(str(made_up.finished(tmp_path / f"{notebook}-mine-{len(names):012x}", record)))
+    other, embedded = names[1:3]
+    opened = SimpleNamespace(options=SimpleNamespace(models="", budget="laptop", runs_dir="runs"), given={}, shared=tmp_path)
+    opened.identity = {"inputs": {"dataset": "0"}}
+    monkeypatch.setattr(rankers.runs, "models", lambda *given: [*names, f"bm25+{other}"])
+    monkeypatch.setattr(rankers.runs, "identity", lambda notebook, given: {"hash": given["models"][-12:]})
+    monkeypatch.setattr("asutil.tasks.rankers.scored", lambda name, splits, folder: ({}, {}))
+    _, figures = rankers.scored(opened, {})
+    short = [name.rsplit("/")[-1] for name in (other, embedded)]
+    said = "models {}: trained on own:mine.tsv, whose training questions may be among these"
+    assert caplog.messages == [said.format(name) for name in (*short, f"bm25+{short[0]}")]
+    assert [own["pairs_before"] for own in figures.values()] == ["not known"] * len(figures)
+
+
 def test_the_newest_run_of_what_is_listed_is_published(tmp_path):
     results, made = tmp_path / "results", tmp_path / "runs"
     assert rankers.publish(results, made) == []

@@ -119,6 +119,32 @@ def test_questions_that_a_model_was_trained_on_are_no_transfer(tables, tmp_path)
         runs.identity("finetune", {"dataset": "trecqa_transfer"})
 
 
+def test_test_questions_that_the_run_is_trained_on_are_counted(tmp_path, caplog):
+    """Seven of nine test questions are training questions in capitals and with two marks; a limit leaves some of them out."""
+    rows = lambda questions: "question\tanswer\tlabel\n" + "".join(f"{q}\tyes {q}\t1\n{q}\tno {q}\t0\n" for q in questions)
+    mine = {"train": [f"When was {n} built?" for n in range(8)], "dev": ["dev?"], "test": ["test?"]}
+    more = {"train": ["x?"], "dev": ["y?"], "test": [f"WHEN was {n} built ??" for n in range(1, 10)]}
+    for folder, splits in {"mine": mine, "more": more}.items():
+        (tmp_path / folder).mkdir()
+        for split, questions in splits.items():
+            (tmp_path / folder / f"{split}.tsv").write_text(rows(questions))
+    both = {"dataset": str(tmp_path / "mine"), "also_rank": str(tmp_path / "more")}
+    told = "also_rank own:more: {} of 9 test questions are training questions of this run"
+    for notebook, options, messages in (
+        ("finetune", {}, [told.format(7)]),
+        ("embed", {}, [told.format(7)]),
+        ("embed", {"architecture": "untrained"}, []),
+    ):
+        caplog.clear()
+        transfer.load(notebook, both | options)
+        assert caplog.messages == messages, options
+    kept = answers.load_answers(tmp_path / "mine", train_limit=3)["train"]
+    count = sum(q.text != "When was 0 built?" for q in kept)
+    caplog.clear()
+    transfer.load("finetune", both | {"train_limit": 3})
+    assert caplog.messages == [told.format(count)]
+
+
 def test_two_data_sets_never_share_a_file_of_scores(tables, tmp_path):
     for name in ("my_a.tsv", "my-a.tsv"):
         (tmp_path / name).write_text(TABLE.format(name))
