@@ -1,5 +1,6 @@
 """The last sentences of a run: whether its model is ahead of what needs no training, and what its limits left out."""
 
+import numpy as np
 import pandas as pd
 
 from asutil.data.splits import BEYOND
@@ -51,12 +52,12 @@ def ahead(ours, untrained: dict) -> list[str]:
     return [f"{start}: {text}{chance}{few}."]
 
 
-def left_out(splits: dict, settings: dict, triplets=None) -> list[str]:
-    """A sentence on what the limits among a run's settings left out of its data; none where that is nothing.
+def left_out(splits: dict, settings: dict, examples=None) -> list[str]:
+    """A sentence on what the limits among a run's settings left out of its data, and one on candidates that are cut; none without any.
 
     Args:
         splits: as a loader of labelled data gives them, with their reports.
-        triplets: the training examples of `embed`, which know how many there were.
+        examples: of training; those of `embed` know how many triplets there were, and those of candidates which of them are cut.
     """
     by_limit = {}
     for name, split in splits.items():
@@ -68,10 +69,16 @@ def left_out(splits: dict, settings: dict, triplets=None) -> list[str]:
             limit = own if settings.get(own) is not None else general
             lost = f"{beyond[unit]:,} of {beyond[unit] + kept[unit]:,} {'training' if name == 'train' else name} {unit}"
             by_limit.setdefault(f"{limit}={settings[limit]}", []).append(lost)
-    every = getattr(triplets, "all", 0)
-    if every and len(triplets) < every:
+    every = getattr(examples, "all", 0)
+    if every and len(examples) < every:
         limits = [name for name in ("triplet_limit", "triplets_per_question") if settings[name] is not None]
         named = " and ".join(f"{name}={settings[name]}" for name in limits)
-        by_limit[named] = [f"{every - len(triplets):,} of {every:,} triplets"]
+        by_limit[named] = [f"{every - len(examples):,} of {every:,} triplets"]
     each = [f"by {limit}: {', '.join(lost)}" for limit, lost in by_limit.items()]
-    return [f"left out {'; '.join(each)}"] if each else []
+    sentences = [f"left out {'; '.join(each)}"] if each else []
+    cut = examples.are_cut(settings["max_tokens"]) if hasattr(examples, "are_cut") else np.zeros(0, bool)
+    if cut.any():
+        sentences.append(
+            f"cut at max_tokens={settings['max_tokens']}: {cut.sum():,} of {len(cut):,} training candidates"
+        )
+    return sentences

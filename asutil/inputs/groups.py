@@ -95,6 +95,10 @@ class Groups(Lists):
         texts = pd.Series(scores).groupby([self.owners, self._hashes], sort=False)
         return texts.transform("mean").to_numpy(scores.dtype)
 
+    def are_cut(self, max_tokens: int) -> np.ndarray:
+        """Which candidates are longer than their slot. Shapes: (N,) bool"""
+        return self._pairs.are_cut(max_tokens // (self.k + 1), self.template)
+
     def join(self, members: np.ndarray, max_tokens: int) -> ragged.Ragged:
         """Joint examples of questions and candidates, every text cut to L = max_tokens / (k + 1). Shapes: (B, k) -> B examples"""
         slot_tokens = pairs.slot_tokens_of(max_tokens, self.k + 1, f"a question and {self.k} candidates")

@@ -186,6 +186,16 @@ class Pairs:
         starts = self._ends[rows]
         return starts, self._ends[rows + 1] - starts
 
+    def are_cut(self, max_tokens: int, alone: Template | None = None) -> np.ndarray:
+        """Which examples are longer than `max_tokens`; with the template of a single text, which candidates are. Shapes: (N,) bool"""
+        sizes = np.diff(self._ends)
+        lengths = sizes[self._answer_rows] + (alone or self.template).added
+        if alone is None:
+            lengths += sizes[self._question_rows][self.owners]
+        if alone is None and len(self._around):
+            lengths += sizes[self._around].sum(1)
+        return lengths > max_tokens
+
     def members(self, numbers, key=0) -> np.ndarray:
         """The candidates of some examples: here an example is a candidate."""
         return np.asarray(numbers)

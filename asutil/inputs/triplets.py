@@ -29,6 +29,10 @@ class LabelledPairs:
     def __len__(self):
         return len(self.pairs)
 
+    def are_cut(self, max_tokens: int) -> np.ndarray:
+        """Which candidates of the split are longer than `max_tokens`. Shapes: (N,) bool"""
+        return self.pairs.are_cut(max_tokens, self.template)
+
     def candidates(self, numbers: np.ndarray) -> np.ndarray:
         """The candidates of some examples, as rows of the split. Shapes: (B,) -> (B, 1)"""
         return np.asarray(numbers)[:, None]

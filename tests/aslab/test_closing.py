@@ -63,6 +63,16 @@ def test_triplets_that_were_left_out(settings, limits):
     assert closing.left_out({}, NONE | settings, [1, 2]) == []  # pairs have no such limit
 
 
+def test_candidates_that_were_cut_are_counted():
+    longer = SimpleNamespace(are_cut=lambda most: np.arange(1, 4001) * most > 2800 * 128)
+    sentence = "cut at max_tokens=128: 1,200 of 4,000 training candidates"
+    assert closing.left_out({}, NONE | {"max_tokens": 128}, longer) == [sentence]
+    both = closing.left_out({"train": split(3, 2)}, NONE | {"question_limit": 3, "max_tokens": 128}, longer)
+    assert both == ["left out by question_limit=3: 2 of 5 training questions", sentence]
+    longer.are_cut = lambda most: np.zeros(4000, bool)
+    assert closing.left_out({}, NONE | {"max_tokens": 128}, longer) == []
+
+
 def ranking(ranks):
     """A ranking of one right candidate among five for each question, at these ranks."""
     rows = [(f"q{n}", f"c{place}", int(place == rank), -place) for n, rank in enumerate(ranks) for place in range(1, 6)]

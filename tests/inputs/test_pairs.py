@@ -66,6 +66,28 @@ def test_pairs_equal_the_tokenizer(request, which, max_tokens):
     assert (made.types is None) == (which == "tokenizer")
 
 
+@pytest.mark.parametrize("max_tokens", [12, 25, 200])
+@pytest.mark.parametrize("form", ["pair", "context", "joint", "single"])
+def test_candidates_that_are_cut_are_those_the_tokenizer_finds_too_long(bert_tokenizer, form, max_tokens):
+    asked = [
+        replace(q, candidates=tuple(replace(c, before=None, after="river " * n) for n, c in enumerate(q.candidates))) for q in questions()
+    ]
+    flat = [(q, c) for q in asked for c in q.candidates]
+    length = lambda *texts: len(bert_tokenizer(*texts)["input_ids"])
+    if form == "pair":
+        made, lengths = inputs.Pairs(bert_tokenizer, asked), [length(q.text, c.text) for q, c in flat]
+    elif form == "context":  # the third part adds its text and one separator
+        made = inputs.Pairs(bert_tokenizer, asked, context=True)
+        lengths = [length(q.text, c.text) + length(c.after) - 1 for q, c in flat]
+    elif form == "joint":  # three slots
+        made, lengths = inputs.Groups(bert_tokenizer, asked, 2), [3 * length(c.text) for _, c in flat]
+    else:
+        made, lengths = inputs.triplets.LabelledPairs(bert_tokenizer, asked), [length(c.text) for _, c in flat]
+    limit = max_tokens // 3 * 3 if form == "joint" else max_tokens
+    assert made.are_cut(limit).tolist() == [size > limit for size in lengths]
+    assert max_tokens == 200 or sum(size > limit for size in lengths) > 0
+
+
 def test_token_numbers_beyond_16_bits_are_kept():
     words = [f"w{number}" for number in range(70_000)]
     backend = Tokenizer(
