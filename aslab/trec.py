@@ -11,14 +11,16 @@ def export(run: str | Path, out: str | Path) -> tuple[Path, Path]:
     """Write a run's scores of the test questions to `run.txt` and `qrels.txt` in a folder.
 
     The run's name, without white space, is the tag.
-    Raises: ValueError for a run that is not finished or has no scores, and what `write_trec` raises.
+    Raises: ValueError as `write_trec`, and for a run that is not finished or has no scores; FileExistsError for a file that is there.
     """
     folder, record = rundir.finished(run)
-    name, out = record.get("name", folder.name), Path(out)
+    name, files = record.get("name", folder.name), [Path(out) / "run.txt", Path(out) / "qrels.txt"]
+    if there := [path for path in files if path.exists()]:
+        raise FileExistsError(f"{there[0]} exists: give another folder")
     scores = rundir.read_table(folder, numbers=("label", "score"))
-    out.mkdir(parents=True, exist_ok=True)
+    Path(out).mkdir(parents=True, exist_ok=True)
     try:
-        return write_trec(scores, out / "run.txt", out / "qrels.txt", tag="_".join(name.split()))
+        return write_trec(scores, *files, tag="_".join(name.split()))
     except ValueError as error:
         raise ValueError(f"{folder.name}/scores.parquet, {error}") from error
 

@@ -107,8 +107,12 @@ def test_refusals_leave_the_files_as_they_were(tmp_path, monkeypatch):
     paths = export(run_of(tmp_path / "good", good), tmp_path / "out")
     before = [path.read_bytes() for path in paths]
     with pytest.raises(ValueError, match=r"row 0: .*white space, so candidate_id 'c\d+ x' cannot be one; give .* ids without white space"):
-        export(run_of(tmp_path / "bad", bad), tmp_path / "out")
-    run_of(tmp_path / "good", random_scores(1, 9))
+        trec.write_trec(bad, *paths)
+    for path, other in (paths, paths[::-1]):
+        other.rename(tmp_path / "hidden")
+        with pytest.raises(FileExistsError, match=f"out/{path.name} exists: give another folder"):
+            export(tmp_path / "good", tmp_path / "out")
+        (tmp_path / "hidden").rename(other)
     to_csv, made = pd.DataFrame.to_csv, []
 
     def second_fails(*given, **options):
@@ -119,7 +123,7 @@ def test_refusals_leave_the_files_as_they_were(tmp_path, monkeypatch):
 
     monkeypatch.setattr(pd.DataFrame, "to_csv", second_fails)
     with pytest.raises(OSError, match="disk full"):  # one text is made, the other is not
-        export(tmp_path / "good", tmp_path / "out")
+        trec.write_trec(random_scores(1, 9), *paths)
     assert [path.read_bytes() for path in paths] == before and len(list((tmp_path / "out").iterdir())) == 2
 
 

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import re
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -55,6 +56,7 @@ def all_records(path: Path) -> None:
 
 def exported(path: Path) -> None:
     out = path.parents[2] / "exported"
+    shutil.rmtree(out, ignore_errors=True)
     run, qrels = trec.export(path.parent, out)
     held = written(path.with_name("scores.parquet"))
     same([len(file.read_bytes().splitlines()) for file in (run, qrels)], [len(held)] * 2, "lines")
