@@ -78,15 +78,20 @@ def chain(config: dict) -> Chain:
     # Two parts and several negatives, like a question and its candidates.
     pairs = [name for name, rule in OBJECTIVES.items() if rule.parts == 2 and rule.negatives is None]
     papers.one_of(option["objective"], pairs, "--config", "objective")
-    for name in ("corpus", "questions"):
-        if not option[name]:
+    for name in ("corpus", "questions", "model", "to"):
+        value = option[name]
+        if not isinstance(value, str | None):
+            raise ValueError(f"{name}: expected text, got {value!r}, as YAML reads it: write it with ./ before it")
+        if not value and name in ("corpus", "questions"):
             raise ValueError(f"{name} is missing\n{USAGE}")
-    if Path(str(option["model"] or "")).name.startswith("pretrain-"):
+    if Path(option["model"] or "").name.startswith("pretrain-"):
         raise ValueError(f"model: expected what a pre-training starts from, got one that ended, {option['model']}")
     corpus = ",".join(_existing("corpus", part) for part in sources.parts_of(option["corpus"]))
     questions = _existing("questions", option["questions"])
-    _require_replaceable(to := remote.expanded(str(option["to"] or DEFAULTS["to"])))
-    shared = {"budget": option["budget"]} | ({"model": str(option["model"])} if option["model"] else {}) | more
+    _require_replaceable(
+        to := remote.expanded(option["to"] or DEFAULTS["to"]), runs.shown({"dataset": questions})["dataset"]
+    )
+    shared = {"budget": option["budget"]} | ({"model": option["model"]} if option["model"] else {}) | more
     pretraining = _job("pretrain", PRETRAINED, shared | {"objective": option["objective"], "corpus": corpus, "seed": 0})
     if not re.fullmatch(r" *\d+ *(, *\d+ *)*", str(option["seeds"])):
         raise ValueError(f"seeds: expected whole numbers joined by commas, as 0,1,2; got {option['seeds']!r}")
@@ -98,9 +103,9 @@ def chain(config: dict) -> Chain:
     return Chain(pretraining, plain, pretrained, to)
 
 
-def _existing(option: str, value) -> str:
+def _existing(option: str, value: str) -> str:
     """The path that an option names. Raises: FileNotFoundError that shows how the command is written."""
-    path = remote.path_of(str(value))
+    path = remote.path_of(value)
     if not path.exists():
         raise FileNotFoundError(f"{option}: {path.absolute()} does not exist\n{USAGE}")
     return str(path)
@@ -220,13 +225,28 @@ def rendered(parts: list, form: str) -> str:
 # ------------------------------------------------------------------ the export
 
 
-def _require_replaceable(to: Path) -> str:
-    """The model card of an earlier export, "" where `to` is free. Raises: FileExistsError for anything else that is there."""
-    card = to / "README.md"
+def _reports(to: Path) -> dict[Path, str]:
+    """The files of the comparison and their forms: named after the ranker, but for the usual one."""
+    name = "comparison" if to.name == Path(DEFAULTS["to"]).name else f"{to.name}-comparison"
+    return {to.with_name(f"{name}.md"): "markdown", to.with_name(f"{name}.html"): "html"}
+
+
+def _require_replaceable(to: Path, questions: str) -> str:
+    """The model card of an earlier export for these questions, as a record shows them; "" where `to` is free.
+
+    Raises: FileExistsError for anything else that is there, and for a report that this command did not write; ValueError for an export
+        that was changed or has further files.
+    """
+    card = to / disk.CARD
     text = card.read_text(encoding="utf-8") if card.is_file() else ""
-    if to.exists() and CARD not in text:
-        it_is = "it exists and is no ranker that this command wrote"
-        raise FileExistsError(f"to={to}: {it_is}; name a folder that does not exist")
+    of_others = re.findall(r"^\| data set \| `(.*)` \|$", text, re.MULTILINE) not in ([], [questions])
+    foreign = [path for path in _reports(to) if path.exists() and TITLE not in path.read_text("utf-8", "replace")]
+    if foreign or (to.exists() and (CARD not in text or of_others)):
+        it_is = f"{foreign[0]} exists and is no report" if foreign else "it exists and is no ranker"
+        whose = f" for {questions}" if of_others else ""
+        raise FileExistsError(f"to={to}: {it_is}{whose} that this command wrote; name a folder that does not exist")
+    if (to / disk.LIST).is_file():
+        disk.check_all(to, disk.read_json(to / disk.LIST)["files"], disk.LIST, "; or name another folder as `to`")
     return text
 
 
@@ -234,8 +254,8 @@ def export(name: str, to: Path) -> Path:
     """Export a run, in place of an earlier export; nothing is written where `to` has this run's weights already."""
     from . import export as exporting  # with torch, which a plan does not need
 
-    weights = record_of(name)["weights_sha256"]
-    if f"`{weights}`" in _require_replaceable(to):
+    record = record_of(name)
+    if f"`{record['weights_sha256']}`" in _require_replaceable(to, record["settings"]["dataset"]):
         disk.remove_leftovers(to)
         return to
     return exporting.export(name, to, replace=True)
@@ -246,7 +266,7 @@ def compared(plain: list[str], pretrained: list[str], to: Path) -> str:
     systems = {PLAIN: plain, PRETRAINED: pretrained}
     parts = report(systems)
     to = export(choose(systems)[1], to)
-    written = {to.with_name("comparison.md"): "markdown", to.with_name("comparison.html"): "html"}
+    written = _reports(to)
     for path, form in written.items():
         text = rendered(parts, form) + "\n"
         disk.atomically(path, lambda part, text=text: part.write_text(text, encoding="utf-8"))

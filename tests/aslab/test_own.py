@@ -93,6 +93,10 @@ def test_changed_inputs_are_other_runs_where_they_matter(config, tmp_path):
         ({"seeds": "0;1"}, "seeds: expected whole numbers joined by commas, as 0,1,2; got '0;1'"),
         ({"objective": "spp"}, "unknown objective 'spp'; did you mean 'sp'"),
         ({"objective": "mspp"}, "unknown objective 'mspp'"),
+        ({"questions": 2024.1}, "questions: expected text, got 2024.1, as YAML reads it: write it with ./ before it"),
+        ({"corpus": 0}, "corpus: expected text, got 0"),
+        ({"model": 7}, "model: expected text, got 7"),
+        ({"to": 5}, "to: expected text, got 5"),
         ({"budget": "labtop"}, "budget of pretrain is one of laptop, small, gpu, paper; got 'labtop'"),
         ({"epochs": 0}, "epochs of finetune is at least 1"),
         (
@@ -106,10 +110,41 @@ def test_refused_before_anything_runs(config, changed, message):
         own.chain(config | changed)
 
 
-@pytest.mark.parametrize(("to", "expected"), [(5, "5"), (None, own.DEFAULTS["to"]), ("", own.DEFAULTS["to"])])
+@pytest.mark.parametrize(("to", "expected"), [("./5", "5"), (None, own.DEFAULTS["to"]), ("", own.DEFAULTS["to"])])
 def test_a_place_that_is_a_number_or_left_empty(config, monkeypatch, tmp_path, to, expected):
     monkeypatch.chdir(tmp_path)
     assert own.chain(config | {"to": to}).to == own.remote.expanded(expected)
+
+
+def test_what_others_wrote_is_not_replaced(config, tmp_path):
+    """Refused before anything runs: a report, a ranker of other questions, an export that was changed or has further files."""
+    to, report = tmp_path / "ranker", tmp_path / "comparison.md"
+    report.write_text("My own notes")
+    with pytest.raises(FileExistsError, match="comparison.md exists and is no report that this command wrote"):
+        own.chain(config)
+    assert own.chain(config | {"to": str(tmp_path / "other")}).to == tmp_path / "other"  # its report has its name
+    (tmp_path / "other-comparison.html").write_text("My own notes")
+    with pytest.raises(FileExistsError, match="other-comparison.html exists"):
+        own.chain(config | {"to": str(tmp_path / "other")})
+    report.write_text(own.rendered(["One sentence."], "markdown"))
+    report.with_suffix(".html").write_text(own.rendered(["One sentence."], "html"))
+    to.mkdir()
+    (to / "weights").write_text("1")
+    disk.write_json(to / disk.LIST, {"files": disk.hashes(to)})
+    card = own.CARD + "\n| run | `finetune` |\n| data set | `own:{}` |\n"
+    (to / "README.md").write_text(card.format("mine.tsv"))
+    assert own.chain(config).to == to
+    (to / "README.md").write_text(card.format("theirs.tsv"))
+    with pytest.raises(FileExistsError, match="ranker: it exists and is no ranker for own:mine.tsv that this command wrote"):
+        own.chain(config)
+    (to / "README.md").write_text(card.format("mine.tsv"))
+    (to / "notes.txt").touch()
+    with pytest.raises(ValueError, match="notes.txt is not in the list of asutil_files.json: move it from ranker/"):
+        own.chain(config)
+    (to / "notes.txt").unlink()
+    (to / "weights").write_text("2")
+    with pytest.raises(ValueError, match="ranker/weights is damaged or was changed"):
+        own.chain(config)
 
 
 def test_inputs_are_read_before_anything_runs(config, tmp_path):
@@ -195,7 +230,12 @@ def finished(folder, seed, dev, ranks, model="pydocs_roberta"):
     ]
     table = pd.DataFrame(rows, columns=["question_id", "candidate_id", "label", "score"]).astype({"label": np.int8, "score": np.float32})
     test = sum(1 / rank for rank in ranks.values()) / len(ranks)
-    record = {"notebook": "finetune", "seed": seed, "settings": {"model": model}, "metrics": {"dev": {"map": dev}, "test": {"map": test}}}
+    record = {
+        "notebook": "finetune",
+        "seed": seed,
+        "settings": {"dataset": "own:mine", "model": model},
+        "metrics": {"dev": {"map": dev}, "test": {"map": test}},
+    }
     record |= {"baselines": {"bm25": {"p@1": 0.5, "map": 0.625, "mrr": 0.7}}}
     folder = folder / f"finetune-mine-{len(list(folder.iterdir())):012x}"
     run = made_up.finished(folder, record, scores=table, scores_dev=table[table.question_id != "c"])
@@ -307,6 +347,9 @@ def test_the_command_writes_the_comparison_next_to_the_export(systems, tmp_path,
     assert "| bm25" in page and "62.5" in page and "(exported)" in page and page.startswith("# With and without")
     assert (tmp_path / "mine" / "comparison.html").read_text().count("<table") == 3
 
+    asutil.main([*words[:-1], str(to.with_name("second"))])
+    assert (tmp_path / "mine" / "second-comparison.md").read_text() == page == (tmp_path / "mine" / "comparison.md").read_text()
+
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()
     left = to.with_name(f".ranker.{disk._machine()}.{ended.pid}.0123abcd.part")  # by one that was killed after its last step
@@ -331,4 +374,4 @@ def test_a_card_of_ours_is_known_as_ours():
     record["settings"] = {"dataset": "own:mine.tsv", "model": "tiny", "max_tokens": 48}
     scores = pd.DataFrame({"question_id": ["q"] * 2, "candidate_id": list("12"), "label": [1, 0], "score": [1.0, 0.0]})
     card = str(export.card(record, scores, "ranker", "tiny"))
-    assert own.CARD in card and f"`{record['weights_sha256']}`" in card
+    assert own.CARD in card and "| data set | `own:mine.tsv` |\n" in card and f"`{record['weights_sha256']}`" in card
