@@ -42,6 +42,7 @@ class Parameter:
     help: str
     listed: tuple[str, ...] = ()
     at_least: float | None = None
+    at_most: float | None = None
 
     @property
     def choices(self) -> tuple[str, ...]:
@@ -57,7 +58,7 @@ def parameters(notebook: str) -> dict[str, Parameter]:
     """The parameters of a notebook, read from its cell tagged `parameters` without running it.
 
     Each is a typed assignment of a literal with a comment. The comment may limit the values:
-    `one of: a, b, c`, `one of: asutil.sampling.OBJECTIVES`, `at least 1`.
+    `one of: a, b, c`, `one of: asutil.sampling.OBJECTIVES`, `at least 1`, `at most 5`.
     """
     return _parameters_of(*_version(notebook))
 
@@ -123,10 +124,10 @@ def _parameters_of(path: Path, changed: int) -> dict[str, Parameter]:
             comment = comments.get(node.end_lineno, "")
             listed = re.search(r"one of: ([^;]+)", comment)
             choices = tuple(choice.strip() for choice in listed.group(1).split(",")) if listed else ()
-            bound = re.search(r"at least (\d+)", comment)
-            at_least = float(bound.group(1)) if bound else None
+            bounds = [re.search(rf"at {limit} (\d+)", comment) for limit in ("least", "most")]
+            limits = [float(bound.group(1)) if bound else None for bound in bounds]
             default, kind = ast.literal_eval(node.value), ast.unparse(node.annotation)
-            read[name] = Parameter(name, default, kind, comment, choices, at_least)
+            read[name] = Parameter(name, default, kind, comment, choices, *limits)
     return read
 
 
@@ -158,6 +159,8 @@ def check(notebook: str, given: dict) -> None:
             raise ValueError(f"{name} of {notebook} must be finite, got {value!r}")
         if parameter.at_least is not None and value < parameter.at_least:
             raise ValueError(f"{name} of {notebook} is at least {parameter.at_least:g}, got {value!r}")
+        if parameter.at_most is not None and value > parameter.at_most:
+            raise ValueError(f"{name} of {notebook} is at most {parameter.at_most:g}, got {value!r}")
         if parameter.choices and value not in parameter.choices:
             choices = ", ".join(parameter.choices)
             hint = nearest(value, parameter.choices)

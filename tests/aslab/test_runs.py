@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from aslab import chains, parameters, provenance, rundir, runs
+from asutil.data import claims
 from asutil.io import disk, hub
 
 CELL = """
@@ -320,6 +321,35 @@ def test_a_name_that_no_run_can_have_is_no_run(project, name):
     if len(name) < 100:
         finished(project / "runs" / f"{name}-0123456789ab")
     assert not len(runs.read_all())
+
+
+def test_a_file_or_folder_that_ends_in_a_time_stamp_is_no_run(tmp_path):
+    names = {name: tmp_path / f"{name}-202401011230" for name in ("model", "questions", "table")}
+    names["model"].mkdir()
+    (names["model"] / "config.json").write_text("{}")
+    names["questions"].mkdir()
+    for split in ("train", "dev", "test"):
+        (names["questions"] / f"{split}.tsv").write_text("question\tanswer\tlabel\nq\ta\t1\n")
+    names["table"].write_text("question\tanswer\tlabel\n")
+    assert [rundir.find(str(path)) for path in names.values()] == [None] * 3
+    given = {"model": str(names["model"]), "dataset": str(names["questions"])}
+    identity = runs.identity("finetune", given)
+    assert identity["inputs"]["model"] == hub.sha256(names["model"])
+    own = {"model": "own:model-202401011230", "dataset": "own:questions-202401011230"}
+    assert {name: identity["settings"][name] for name in own} == own
+    assert runs.shown({"dataset": str(names["table"])}) == {"dataset": "own:table-202401011230"}
+    for file in ("run.json", "record.json"):  # begun, and finished
+        folder = tmp_path / "elsewhere" / f"finetune-{file[:3]}-202401011230"
+        folder.mkdir(parents=True)
+        (folder / file).touch()
+        assert rundir.find(str(folder)) == folder
+
+
+@pytest.mark.parametrize(("notebook", "name", "most"), [("verify_claims", "k", claims.MOST), ("pretrain", "mlm_share", 1)])
+def test_a_value_above_the_most_is_refused(notebook, name, most):
+    runs.check(notebook, {name: most})
+    with pytest.raises(ValueError, match=f"{name} of {notebook} is at most {most}, got {most + 1}"):
+        runs.check(notebook, {name: most + 1})
 
 
 def test_a_long_value_is_not_shown_whole():
