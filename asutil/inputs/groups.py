@@ -33,10 +33,6 @@ class Lists:
         self._groups = -(-self._sizes // k)
         self.members_of = lru_cache(maxsize=2)(self._arranged)
 
-    @property
-    def candidate_ids(self) -> list[str]:
-        return self._pairs.candidate_ids
-
     def __len__(self):
         return int(self._groups.sum())
 

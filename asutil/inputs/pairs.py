@@ -132,7 +132,6 @@ class Pairs:
                 "positives first, it would give the labels away"
             )
         self.template = Template.of(tokenizer, 3 if context else 2)
-        self._questions = questions
         self.question_ids = []
         # Arrays grow in place, without a Python object an entry.
         tokens = array("H" if len(tokenizer) <= 1 << 16 else "i")
@@ -163,13 +162,9 @@ class Pairs:
         tokens.append(0)  # where no text has a token, there is still something to read from
         self.tokens, self.labels, self.owners = map(np.asarray, (tokens, labels, owners))
         self._question_rows, self._answer_rows = np.asarray(question_rows), np.asarray(answer_rows)
-        self._around = np.asarray(around).reshape(-1, 2)
+        self._around = np.asarray(around).reshape(len(labels), 2 * context)
         self._ends = np.zeros(len(sizes) + 1, np.int64)
         np.cumsum(sizes, out=self._ends[1:])
-
-    @property
-    def candidate_ids(self) -> list[str]:
-        return [candidate.id for question in self._questions for candidate in question.candidates]
 
     def __len__(self):
         return len(self.labels)
@@ -191,9 +186,7 @@ class Pairs:
         sizes = np.diff(self._ends)
         lengths = sizes[self._answer_rows] + (alone or self.template).added
         if alone is None:
-            lengths += sizes[self._question_rows][self.owners]
-        if alone is None and len(self._around):
-            lengths += sizes[self._around].sum(1)
+            lengths += sizes[self._question_rows[self.owners]] + sizes[self._around].sum(1)
         return lengths > max_tokens
 
     def members(self, numbers, key=0) -> np.ndarray:
@@ -207,7 +200,7 @@ class Pairs:
     def join(self, numbers, max_tokens: int) -> Ragged:
         """The examples of some pairs. Shapes: (B,) -> B examples"""
         texts = np.stack([self._question_rows[self.owners[numbers]], self._answer_rows[numbers]], -1)[..., None]
-        if len(self._around):
+        if self._around.size:
             texts = np.concatenate([texts.repeat(2, -1), self._around[numbers][:, None]], 1)
         starts, lengths = self._text(texts)
         lengths[:, :2, 1:] = 0  # question and candidate are one text each

@@ -52,7 +52,7 @@ def test_pairs_equal_the_tokenizer(request, which, max_tokens):
     asked = questions()
     pairs = inputs.Pairs(tokenizer, asked)
     flat = [(q, c) for q in asked for c in q.candidates]
-    assert len(pairs) == len(flat) and pairs.candidate_ids == [c.id for _, c in flat]
+    assert len(pairs) == len(flat)
     assert pairs.labels.tolist() == [c.label for _, c in flat]
     assert [pairs.question_ids[o] for o in pairs.owners] == [q.id for q, _ in flat]
     expected = tokenizer([q.text for q, _ in flat], [c.text for _, c in flat], truncation="longest_first", max_length=max_tokens)
@@ -178,7 +178,7 @@ def test_pairs_are_the_same_however_many_texts_are_tokenised_together(bert_token
     monkeypatch.setattr(input_pairs, "tokenized", lambda backend, texts: given.append(texts) or tokenized(backend, texts))
     parts = inputs.Pairs(bert_tokenizer, asked, context=context)
     assert len(given) > 3 and all(len(texts) == len(set(texts)) for texts in given)
-    assert parts.question_ids == whole.question_ids and parts.candidate_ids == whole.candidate_ids
+    assert parts.question_ids == whole.question_ids
     for name in ("labels", "owners"):
         assert np.array_equal(getattr(parts, name), getattr(whole, name))
     order = np.random.default_rng(2).permutation(len(whole))
@@ -218,7 +218,6 @@ def test_pairs_take_seventeen_bytes_and_two_a_token(bert_tokenizer, monkeypatch,
     needed = size * 20_000 + 2 * 204_000
     assert held < 1.15 * needed + 60_000  # an array is up to a sixteenth longer than what it holds, and there are the question ids
     assert peak < held + 1_500_000
-    assert pairs.candidate_ids[-1] == "q399-49"
 
 
 def test_take_and_concatenated_keep_every_example(bert_tokenizer):
