@@ -112,16 +112,18 @@ def _require_same_candidates(scores: dict[str, pd.DataFrame]) -> None:
             raise ValueError(f"{first} and {name} were measured on different labels: {told} ({len(wrong)} such)")
 
 
-def _data_of(records: Iterable[dict], asked: str | None) -> dict[str, tuple[str, str | None, float | None]]:
-    """Name of a run -> the data set that it is compared on, its fingerprint, and the MAP of BM25 there; `rerank` names none."""
-    data = {}
+def _data_of(records: Iterable[dict], asked: str | None) -> pd.DataFrame:
+    """A line a run: the data set that it is compared on, its sha256, and the MAP of BM25 on it. `rerank` names no data set."""
+    rows = {}
     for run in records:
-        measured = (run["settings"].get("dataset"), run.get("inputs", {}).get("dataset"), run)
         if (also := run.get("transfer", {}).get(asked)) is not None:
-            measured = (asked, also.get("fingerprint"), also)
-        if measured[0]:
-            data[run["name"]] = (*measured[:2], measured[2].get("baselines", {}).get("bm25", {}).get("map"))
-    return data
+            dataset, sha256 = asked, also.get("fingerprint")
+        else:
+            dataset, sha256 = run["settings"].get("dataset"), run.get("inputs", {}).get("dataset")
+        bm25 = (run if also is None else also).get("baselines", {}).get("bm25", {})
+        rows[run["name"]] = (dataset, sha256, bm25.get("map"))
+    table = pd.DataFrame.from_dict(rows, "index", columns=["dataset", "sha256", "bm25"])
+    return table.dropna(subset=["dataset"]).astype({"bm25": float})
 
 
 def _require_same_data(records: list[dict], scores: dict[str, pd.DataFrame], asked: str | None) -> None:
@@ -131,16 +133,16 @@ def _require_same_data(records: list[dict], scores: dict[str, pd.DataFrame], ask
     """
     data = _data_of(records, asked)
     of_rank = any(record.get("notebook") == "rank" for record in records)
-    if of_rank and len({of[:2] for of in data.values()}) > 1:
-        each = "; ".join(f"{run} on {dataset} ({str(sha256)[:12]})" for run, (dataset, sha256, _) in data.items())
+    if of_rank and len(data.drop_duplicates(["dataset", "sha256"])) > 1:
+        each = "; ".join(f"{run.Index} on {run.dataset} ({str(run.sha256)[:12]})" for run in data.itertuples())
         raise ValueError(f"runs on the same data expected, got {each}")
     ids = {name: set(table.question_id) for name, table in scores.items()}
-    for (ours, own), (theirs, other) in itertools.combinations(data.items(), 2):
-        comparable = own[0] == other[0] and own[1] != other[1] and None not in (own[2], other[2])
-        same_ids = ours in ids and ids[ours] == ids.get(theirs)
-        if comparable and same_ids and abs(own[2] - other[2]) > 1e-6:
-            bm25 = f"BM25, which learns nothing, has MAP {own[2]:.4f} and {other[2]:.4f} there"
-            raise ValueError(f"{ours} and {theirs} were measured on different test questions of {own[0]}: {bm25}")
+    for one, other in itertools.combinations(data[data.index.isin(ids)].itertuples(), 2):
+        of_one_name = one.dataset == other.dataset and one.sha256 != other.sha256
+        if of_one_name and ids[one.Index] == ids[other.Index] and abs(one.bm25 - other.bm25) > 1e-6:
+            bm25 = f"BM25, which learns nothing, has MAP {one.bm25:.4f} and {other.bm25:.4f} there"
+            both = f"{one.Index} and {other.Index} were measured on different test questions"
+            raise ValueError(f"{both} of {one.dataset}: {bm25}")
 
 
 def different_files(names: list[str], asked: str | None = None, called: dict[str, str] | None = None) -> list[str]:
@@ -152,14 +154,12 @@ def different_files(names: list[str], asked: str | None = None, called: dict[str
     """
     data = _data_of([rundir.read_record(folder) for folder in map(rundir.find, names) if folder], asked)
     sentences = []
-    for title in dict.fromkeys(of[0] for of in data.values()):
-        prints = {run: sha256 for run, (named, sha256, _) in data.items() if named == title and sha256}
-        different = itertools.combinations({*prints.values()}, 2)
-        if any(not answers.of_one_source(title, *two) for two in different):
-            runs = " and ".join((called or {}).get(run, run) for run in prints)
-            each = ", ".join(sha256[:8] for sha256 in prints.values())
-            which = "both" if len(prints) == 2 else "all"
-            sentences.append(f"{runs} were measured on different files that are {which} called {title} ({each})")
+    for dataset, runs in data.dropna(subset=["sha256"]).groupby("dataset", sort=False):
+        different = itertools.combinations(runs.sha256.unique(), 2)
+        if any(not answers.of_one_source(dataset, *two) for two in different):
+            each = " and ".join((called or {}).get(name, name) for name in runs.index)
+            which = f"{'both' if len(runs) == 2 else 'all'} called {dataset} ({', '.join(runs.sha256.str[:8])})"
+            sentences.append(f"{each} were measured on different files that are {which}")
     return sentences
 
 
