@@ -63,7 +63,7 @@ def read(
             scores[short] = trec.read_run(path)
             continue
         records.append(rundir.read_record(run))
-        file = _scores_file(records[-1], dataset)
+        *_, file = _measured_on(records[-1], dataset)
         if records[-1].get("notebook") == "rank":
             table = rundir.read_table(run, rankers.SCORES, ("ranker", "question_id"), ("label", "score"))
             scores |= {f"{short}:{name}": own for name, own in table.groupby("ranker", sort=False)}
@@ -85,13 +85,26 @@ def read(
     return values
 
 
-def _scores_file(record: dict, dataset: str | None) -> str:
-    """The file with a run's scores on its own test questions, or on those of a data set that it also ranked. Raises: ValueError."""
+def _measured_on(record: dict, asked: str | None) -> tuple:
+    """The data set that a run is compared on, its sha256, the MAP of BM25 there, and the file of scores. `rerank` names no data set.
+
+    Raises: ValueError for a data set that the run did not rank.
+    """
     own, others = record["settings"].get("dataset"), record.get("transfer", {})
-    if dataset not in (None, own, *others):
+    if asked not in (None, own, *others):
         ranked = f"{record['name']} ranked {', '.join([str(own), *others])}"
-        raise ValueError(f"--dataset {dataset}: {ranked}; also_rank of finetune and embed ranks more")
-    return transfer.file_of(dataset, "test") if dataset in others else "scores.parquet"
+        raise ValueError(f"--dataset {asked}: {ranked}; also_rank of finetune and embed ranks more")
+    bm25 = others.get(asked, record).get("baselines", {}).get("bm25", {}).get("map")
+    if asked in others:
+        return asked, others[asked].get("fingerprint"), bm25, transfer.file_of(asked, "test")
+    return own, record.get("inputs", {}).get("dataset"), bm25, "scores.parquet"
+
+
+def _data_of(records: Iterable[dict], asked: str | None) -> pd.DataFrame:
+    """A line a run with the columns dataset, sha256 and bm25 of `_measured_on`."""
+    rows = {run["name"]: _measured_on(run, asked)[:3] for run in records}
+    table = pd.DataFrame.from_dict(rows, "index", columns=["dataset", "sha256", "bm25"])
+    return table.dropna(subset=["dataset"]).astype({"bm25": float})
 
 
 def _require_same_candidates(scores: dict[str, pd.DataFrame]) -> None:
@@ -110,20 +123,6 @@ def _require_same_candidates(scores: dict[str, pd.DataFrame]) -> None:
             where = {"both": f"has {row.label:g} and {row.label_there:g}", "left_only": f"is in {first} alone"}
             told = f"candidate {row.candidate_id!r} of question {row.question_id!r} {where.get(row.only, f'is in {name} alone')}"
             raise ValueError(f"{first} and {name} were measured on different labels: {told} ({len(wrong)} such)")
-
-
-def _data_of(records: Iterable[dict], asked: str | None) -> pd.DataFrame:
-    """A line a run: the data set that it is compared on, its sha256, and the MAP of BM25 on it. `rerank` names no data set."""
-    rows = {}
-    for run in records:
-        if (also := run.get("transfer", {}).get(asked)) is not None:
-            dataset, sha256 = asked, also.get("fingerprint")
-        else:
-            dataset, sha256 = run["settings"].get("dataset"), run.get("inputs", {}).get("dataset")
-        bm25 = (run if also is None else also).get("baselines", {}).get("bm25", {})
-        rows[run["name"]] = (dataset, sha256, bm25.get("map"))
-    table = pd.DataFrame.from_dict(rows, "index", columns=["dataset", "sha256", "bm25"])
-    return table.dropna(subset=["dataset"]).astype({"bm25": float})
 
 
 def _require_same_data(records: list[dict], scores: dict[str, pd.DataFrame], asked: str | None) -> None:

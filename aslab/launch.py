@@ -54,11 +54,8 @@ def given_parameters(options: dict) -> dict:
 
     from asutil.io import files, private
 
-    def parse(text):
-        return files.yaml_value(text, NoDatesSafeLoader)
-
-    def read(path):
-        return parse(papermill_io.read(path, [".json", ".yaml", ".yml"]))
+    parse = lambda text: files.yaml_value(text, NoDatesSafeLoader)
+    read = lambda path: parse(papermill_io.read(path, [".json", ".yaml", ".yml"]))
 
     def add(values, where=""):
         for name in values:

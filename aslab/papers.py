@@ -102,7 +102,6 @@ def _check(data, paper: str) -> None:
         all_of(table["metrics"], METRICS, name)
         printed = {dataset for row in table["rows"] for dataset in rows[row]["published"]}
         all_of(table["datasets"], printed, f"{name}: data sets that a row of the table has under `published`")
-    all_of(data.get("private", ()), datasets, "private")
     all_of(budgets, BUDGETS, "budgets")
     for name, budget in budgets.items():
         _check_budget(budget, rows, datasets, f"budget {name}")
@@ -115,8 +114,8 @@ def _check(data, paper: str) -> None:
         for claim in data.get(kind, ()):
             _check_claim(claim, kind, metrics, rows, datasets)
     all_of(data.get("headline", ()), [claim["id"] for claim in data.get("claims", ())], "headline", "claim")
-    all_of(data.get("questions", ()), datasets, "questions")
-    all_of(data.get("counts", ()), datasets, "counts")
+    for key in ("private", "questions", "counts"):
+        all_of(data.get(key, ()), datasets, key)
     for dataset, splits in data.get("counts", {}).items():
         all_of(splits, ("train", "dev", "test"), f"counts, {dataset}")
         for split, counts in splits.items():
