@@ -43,8 +43,7 @@ def read(
 
     Where one of them is a TREC file, all are measured against the qrels by trec_eval, which breaks ties by id. Without files a wrong
     candidate goes before a right one at the same score.
-    Raises: ValueError for a name that is no run and no file, files without qrels, two runs of one name, and runs on different labels or
-        test questions.
+    Raises: ValueError for a name that is no run and no file, files without qrels, two runs of one name, and runs on different labels.
     """
     scores, records = {}, []
     more = () if metric in METRICS else (metric,)
@@ -69,7 +68,8 @@ def read(
             scores |= {f"{short}:{name}": own for name, own in table.groupby("ranker", sort=False)}
         else:
             scores[short] = rundir.read_table(run, file, numbers=("label", "score"))
-    _require_same_data(records, scores, dataset)
+    if any(record.get("notebook") == "rank" for record in records):
+        _require_same_data(records, dataset)
     if qrels is None:
         _require_same_candidates(scores)
         rankings_of = {name: rankings.of(table, empty="skip") for name, table in scores.items()}
@@ -85,26 +85,15 @@ def read(
     return values
 
 
-def _measured_on(record: dict, asked: str | None) -> tuple:
-    """The data set that a run is compared on, its sha256, the MAP of BM25 there, and the file of scores. `rerank` names no data set.
-
-    Raises: ValueError for a data set that the run did not rank.
-    """
+def _measured_on(record: dict, asked: str | None) -> tuple[str | None, str | None, str]:
+    """The data set that a run is compared on (`rerank` names none), its sha256, and the file of scores. Raises: ValueError."""
     own, others = record["settings"].get("dataset"), record.get("transfer", {})
     if asked not in (None, own, *others):
         ranked = f"{record['name']} ranked {', '.join([str(own), *others])}"
         raise ValueError(f"--dataset {asked}: {ranked}; also_rank of finetune and embed ranks more")
-    bm25 = others.get(asked, record).get("baselines", {}).get("bm25", {}).get("map")
     if asked in others:
-        return asked, others[asked].get("fingerprint"), bm25, transfer.file_of(asked, "test")
-    return own, record.get("inputs", {}).get("dataset"), bm25, "scores.parquet"
-
-
-def _data_of(records: Iterable[dict], asked: str | None) -> pd.DataFrame:
-    """A line a run with the columns dataset, sha256 and bm25 of `_measured_on`."""
-    rows = {run["name"]: _measured_on(run, asked)[:3] for run in records}
-    table = pd.DataFrame.from_dict(rows, "index", columns=["dataset", "sha256", "bm25"])
-    return table.dropna(subset=["dataset"]).astype({"bm25": float})
+        return asked, others[asked].get("fingerprint"), transfer.file_of(asked, "test")
+    return own, record.get("inputs", {}).get("dataset"), "scores.parquet"
 
 
 def _require_same_candidates(scores: dict[str, pd.DataFrame]) -> None:
@@ -125,40 +114,29 @@ def _require_same_candidates(scores: dict[str, pd.DataFrame]) -> None:
             raise ValueError(f"{first} and {name} were measured on different labels: {told} ({len(wrong)} such)")
 
 
-def _require_same_data(records: list[dict], scores: dict[str, pd.DataFrame], asked: str | None) -> None:
-    """Refuse a run of rank with runs on other data, and other test questions under the same ids, which the figures of BM25 show.
-
-    Raises: ValueError.
-    """
-    data = _data_of(records, asked)
-    of_rank = any(record.get("notebook") == "rank" for record in records)
-    if of_rank and len(data.drop_duplicates(["dataset", "sha256"])) > 1:
-        each = "; ".join(f"{run.Index} on {run.dataset} ({str(run.sha256)[:12]})" for run in data.itertuples())
+def _require_same_data(records: list[dict], asked: str | None) -> None:
+    """Refuse runs of rank and others that were measured on different data. Raises: ValueError."""
+    data = {run["name"]: _measured_on(run, asked)[:2] for run in records if "dataset" in run["settings"]}
+    if len({*data.values()}) > 1:
+        each = "; ".join(f"{run} on {dataset} ({str(sha256)[:12]})" for run, (dataset, sha256) in data.items())
         raise ValueError(f"runs on the same data expected, got {each}")
-    ids = {name: set(table.question_id) for name, table in scores.items()}
-    for one, other in itertools.combinations(data[data.index.isin(ids)].itertuples(), 2):
-        of_one_name = one.dataset == other.dataset and one.sha256 != other.sha256
-        if of_one_name and ids[one.Index] == ids[other.Index] and abs(one.bm25 - other.bm25) > 1e-6:
-            bm25 = f"BM25, which learns nothing, has MAP {one.bm25:.4f} and {other.bm25:.4f} there"
-            both = f"{one.Index} and {other.Index} were measured on different test questions"
-            raise ValueError(f"{both} of {one.dataset}: {bm25}")
 
 
-def different_files(names: list[str], asked: str | None = None, called: dict[str, str] | None = None) -> list[str]:
-    """A sentence on runs whose data sets have the same name and different content; training rows may be all that differs.
+def different_files(names: list[str], asked: str | None = None, called: dict | None = None) -> list[str]:
+    """A sentence on runs whose data sets have one name and different content, which may be training rows alone.
 
     Args:
-        asked: as `dataset` of `read`.
-        called: other names for the runs.
+        asked: as `dataset` of `read`. called: other names of the runs.
     """
-    data = _data_of([rundir.read_record(folder) for folder in map(rundir.find, names) if folder], asked)
-    sentences = []
-    for dataset, runs in data.dropna(subset=["sha256"]).groupby("dataset", sort=False):
-        different = itertools.combinations(runs.sha256.unique(), 2)
-        if any(not answers.of_one_source(dataset, *two) for two in different):
-            each = " and ".join((called or {}).get(name, name) for name in runs.index)
-            which = f"{'both' if len(runs) == 2 else 'all'} called {dataset} ({', '.join(runs.sha256.str[:8])})"
-            sentences.append(f"{each} were measured on different files that are {which}")
+    data, sentences = {}, []
+    for folder in filter(None, map(rundir.find, names)):
+        dataset, sha256, _ = _measured_on(rundir.read_record(folder), asked)
+        data.setdefault(dataset, {})[(called or {}).get(folder.name, folder.name)] = sha256
+    for dataset, runs in data.items():
+        two = itertools.combinations({*runs.values()} - {None}, 2)
+        if dataset and not all(answers.of_one_source(dataset, *each) for each in two):
+            which = ", ".join(str(sha256)[:8] for sha256 in runs.values())
+            sentences.append(f"{' and '.join(runs)} were measured on different files called {dataset} ({which})")
     return sentences
 
 
