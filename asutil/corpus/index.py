@@ -32,6 +32,7 @@ from .sources import documents, fingerprint_of_source, not_read, without_paths
 VALIDATION_SHARE = 0.02
 MIN_VALIDATION = 2
 SAMPLE = 200  # sentences, from all of a corpus, whose tokens and characters are counted
+UNPARTED = "no document has two paragraphs, so no example has a hard negative; a blank line, or paragraph_separator, parts paragraphs"
 MANY_UNKNOWN = 0.1  # share of unknown tokens that is worth a warning
 FORMAT = 2  # of an index: 2 has the hashes of documents
 OF_DOCUMENTS = ("split", "limit", "text_column", "paragraph_separator", "exclude_titles")  # arguments of `documents`
@@ -110,6 +111,8 @@ def build(
 def _warn_of_form(index: "Corpus", splitter: str, backend) -> None:
     """Say where a splitter parts no paragraphs, and where a tokenizer knows no words, as with a language that they were not made for."""
     sizes = np.diff(index.paragraphs)
+    if len(index.documents) == len(index.paragraphs) > 2:
+        log.warning("%s: %s", index.folder.name, UNPARTED)
     if 4 * (sizes == 1).sum() > 3 * len(sizes):  # docstrings have a half of such paragraphs, Wikipedia a sixth
         log.warning(
             "%s: %d of %d paragraphs have one sentence by the splitter %s, so SSP and SP can make few examples of them, or none",

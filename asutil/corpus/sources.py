@@ -87,7 +87,8 @@ def _documents_of_one(source, split, text_column, separator, exclude_titles):
             holds = files.listing(remote.path_of(source))
             raise FileNotFoundError(f"corpus {source}: no .parquet, .jsonl or .txt file; it holds {holds}")
         rows = itertools.chain.from_iterable(read_rows(path, column) for path in paths)
-    return _texts(source, rows, column, separator or form.separator, exclude_titles)
+    given = (separator or "").replace("\\n", "\n").replace("\\t", "\t")  # as a command line passes them
+    return _texts(source, rows, column, given or form.separator, exclude_titles)
 
 
 def mirrored_files(source: str, split: str) -> list[Path]:
@@ -157,11 +158,13 @@ def not_read(source) -> str:
 def _leaves(folder: Path, hidden: bool = False) -> list[Path]:
     """All files but hidden ones, or those alone: copies that an editor or a Mac keeps are no documents.
 
-    A broken link counts as a file, so that opening it fails: else nobody would miss its documents.
+    A broken link counts as a file, so that opening it fails: else nobody would miss its documents. Raises: ValueError for a linked folder.
     """
-    leaves = [file for file in folder.rglob("*") if file.is_file() or (file.is_symlink() and not file.exists())]
     is_hidden = lambda file: any(part.startswith(".") for part in file.relative_to(folder).parts)
-    return [file for file in leaves if is_hidden(file) == hidden]
+    every = [file for file in folder.rglob("*") if is_hidden(file) == hidden]
+    if linked := next((file for file in every if file.is_symlink() and file.is_dir()), None):
+        raise ValueError(f"{linked}: expected a folder, got a link to one: give that folder, too, joined by a comma")
+    return [file for file in every if file.is_file() or (file.is_symlink() and not file.exists())]
 
 
 def read_rows(path: Path, column: str) -> Iterator[tuple[str, dict]]:
@@ -186,6 +189,10 @@ def read_rows(path: Path, column: str) -> Iterator[tuple[str, dict]]:
             fields = line.split("\t")
             if len(fields) != len(names):
                 raise ValueError(f"{location}: expected {len(names)} fields as in the header, got {len(fields)}")
+            if any(field[:1] == field[-1:] == '"' and '""' in field[1:-1] for field in fields):
+                raise ValueError(
+                    f"{location}: expected text without quoting, got doubled quotation marks: save it as .jsonl"
+                )
             yield location, dict(zip(names, fields))
     else:
         for location, line in files.lines(path):

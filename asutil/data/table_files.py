@@ -119,8 +119,8 @@ def _quoted_records(path: Path, lines: list[str], raw: list[list[str]]) -> list[
     """The records of a .tsv with quoted fields, as spreadsheets and pandas write it; None where quotes have no meaning.
 
     Fields are quoted if all that begin with a quotation mark are whole quoted fields, and one of them, or the header, shows that they
-    are: a text has no other reason for doubled marks. A file whose lines differ in their number of fields must be whole when it is read
-    as quoted; two lone marks in a raw file never join its rows.
+    are (a text has no other reason for doubled marks), or they are those with a comma, as Excel writes them. A file whose lines differ
+    in their number of fields must be whole when it is read as quoted; two lone marks in a raw file never join its rows.
     """
     width = next((len(row) for row in raw if any(map(str.strip, row))), 0)
     marked = [(number, field) for number, row in enumerate(raw, 1) for field in row if field.startswith('"')]
@@ -135,7 +135,8 @@ def _quoted_records(path: Path, lines: list[str], raw: list[list[str]]) -> list[
                     *(path, len(doubled), doubled[0]),
                 )
             return None
-        if not doubled and not all(map(_is_quoted, raw[0])):
+        by_comma = all(("," in field) == field.startswith('"') for row in raw for field in row)
+        if not (doubled or by_comma or all(map(_is_quoted, raw[0]))):
             return None
     records = []
     first = 0
@@ -208,7 +209,9 @@ def _records_of(path: Path, numbered: Iterable[tuple[int, object]]) -> Iterator[
             for name in ("question_id", "document_title"):
                 if isinstance(record.get(name), list | dict):
                     raise ValueError(f"{name} is {record[name]!r}, neither text nor a number")
-            record = {name: value if value is None else str(value) for name, value in record.items()}
+            # What is neither text nor a number can be no column of a question, under another name neither.
+            plain = {name: value for name, value in record.items() if not isinstance(value, list | dict)}
+            record = {name: value if value is None else str(value) for name, value in plain.items()}
             "".join(filter(None, record.values())).encode()  # JSON can spell half a character
         except (ValueError, RecursionError) as error:
             raise ValueError(f"{path}, row {row}: expected a JSON object with text, {error}") from None

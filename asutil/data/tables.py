@@ -40,6 +40,9 @@ def of_user(content: pa.Table, rows: Sequence[int], where, named: dict[str, str]
     Raises: ValueError that names file and row, what was expected and what came.
     """
     table = checked(_known(content, where, named or {}), where, rows, blank_answers=True)
+    for name in {"question", "question_id"}.intersection(table.column_names):  # blanks at an end make no other question
+        trimmed = pc.utf8_trim_whitespace(table[name])
+        table = table.set_column(table.column_names.index(name), name, trimmed)
     table = table.append_column("row", pa.array(rows, pa.int64()))
     blank = pc.and_(is_blank(table["answer"]), pc.equal(table["label"], 1))
     if (first := pc.index(blank, True).as_py()) >= 0:

@@ -116,8 +116,9 @@ def mine(
 ) -> dict:
     """Write a data set with mined negatives in its train split; dev and test are written as they are.
 
-    What is ranked for a training question: the right candidates of all training questions, and the sentences. The question's own
-    candidates never become negatives, nor do those of a question with the same text; white space and case do not count.
+    What is ranked for a training question: the right candidates of all training questions, and the sentences, but for right candidates
+    of dev and test. The question's own candidates never become negatives, nor do those of a question with the same text; white space
+    and case do not count.
 
     Args:
         dataset: as `load_answers` reads it under the protocol, with at most `limit` questions a split.
@@ -151,7 +152,16 @@ def mine(
     judging = judge and tasks.rankers.load_ranker(judge)
     right = (candidate.text for question in splits["train"] for candidate in question.candidates if candidate.label)
     numbers = {}
-    given = _sentences(sentences, whole["train"])
+    elsewhere = (
+        [] if sentences == CANDIDATES else [question for name in ("dev", "test") for question in whole.get(name, ())]
+    )
+    held, met = (
+        {key_of(candidate.text) for question in elsewhere for candidate in question.candidates if candidate.label},
+        set(),
+    )
+    given = (
+        text for text in _sentences(sentences, whole["train"]) if (key := key_of(text)) not in held or met.add(key)
+    )
     if (first := next(given, None)) is None:
         least = f"{cleaning.MIN_DOCUMENT} characters in paragraphs of {cleaning.MIN_PARAGRAPH} or more"
         advice = f": its documents need {least}; a .txt with one sentence a line needs none" * Path(sentences).is_dir()
@@ -168,7 +178,7 @@ def mine(
         for name, split in splits.items():
             _write(split, negatives if name == "train" else {}, part / f"{name}.parquet")
         answers.load_answers(part, protocol)  # what a training refuses is refused here
-        record["sentences"]["distinct"] = len(ranker)
+        record["sentences"] |= {"distinct": len(ranker), "left_out": len(met)}
         record["model"] |= ranker.identity
         record |= {"rule": rule._asdict(), "counts": counts}
         record["fingerprint"] = answers.fingerprint_of_answers(part)  # the input `dataset` in the record of a training
@@ -250,6 +260,7 @@ def summary(record: dict, folder: Path) -> str:
         f"{counts['questions']:,} training questions, {counts['negatives']:,} negatives added",
         f"questions with fewer than {rule['negatives']}: {fewer}",
         f"ranked sentences that score too high for the margin, possible answers: {counts['excluded_by_margin']:,}",
+        f"sentences that are right candidates of dev or test, left out: {record['sentences']['left_out']:,}",
     ]
     rows = pq.read_table(folder / "train.parquet", columns=["question", "answer", "mined"])
     mined = rows.filter(rows["mined"]).to_pandas()

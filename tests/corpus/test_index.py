@@ -333,7 +333,9 @@ def test_files_of_every_kind_give_the_same_documents(tmp_path, caplog):
         assert list(sources.documents(source, exclude_titles=titles)) == list(sources.documents(source))
     assert [message.partition(": ")[2] for message in caplog.messages] == [sources.NOTHING_LEFT_OUT.partition(": ")[2]] * 3
     assert list(sources.documents(f"{tmp_path / 'x.jsonl'},{tmp_path / 'txt'}", limit=3)) == [*texts, texts[0]]
-    assert next(iter(sources.documents(tmp_path / "x.jsonl", paragraph_separator="\n"))) == ["First paragraph.", "", "Second one."]
+    for separator in ("\n", r"\n"):  # the second as a command line passes it
+        read = next(iter(sources.documents(tmp_path / "x.jsonl", paragraph_separator=separator)))
+        assert read == ["First paragraph.", "", "Second one."]
     assert list(sources.documents(tmp_path / "x.jsonl", text_column="title")) == ["a", "b"]
 
 
@@ -444,6 +446,9 @@ def test_hidden_files_are_no_documents_and_are_counted(tmp_path):
     assert list(sources.documents(str(tmp_path))) == [texts["a.txt"]]
     assert sources.not_read(tmp_path) == "4 files are not read: 4 hidden"
     (tmp_path / "x.jsonl.gz").touch()
+    (tmp_path / "inner" / "linked").symlink_to(tmp_path / ".hidden")
+    with pytest.raises(ValueError, match="linked: expected a folder, got a link to one"):
+        sources.files_of(tmp_path)
     with pytest.raises(ValueError, match=r"got \.gz: unpack it first \(gunzip --keep x\.jsonl\.gz\)"):
         next(iter(sources.documents(str(tmp_path / "x.jsonl.gz"))))
 
@@ -484,7 +489,7 @@ def test_a_tokenizer_that_knows_few_words_is_warned_of_wherever_they_are(tmp_pat
     named = PreTrainedTokenizerFast(tokenizer_object=backend, unk_token="[UNK]", pad_token="[UNK]")
     caplog.set_level("WARNING")
     limits = {"min_paragraph_chars": 20, "min_document_chars": 60}
-    c.build([LIGHTHOUSE * 50] * 2, named, tmp_path / "english", **limits)
+    c.build([f"{LIGHTHOUSE * 25}\n\n{LIGHTHOUSE * 25}"] * 2, named, tmp_path / "english", **limits)
     assert not caplog.messages
     built = c.build([LIGHTHOUSE * 50] * 2 + [CHINESE * 20] * 9, named, tmp_path / "mixed", **limits)
     share = np.mean(np.asarray(built.tokens) == 0)
@@ -511,3 +516,17 @@ def test_files_that_are_not_read_are_counted_once_when_an_index_is_built(tokeniz
         c.prepare(str(folder), tokenizer, tmp_path / "corpora")
     counts = [message for message in caplog.messages if "not read" in message]
     assert counts == ["own:texts: 3 files are not read: 1 without an ending, 1 .md, 1 hidden"]
+
+
+@pytest.mark.parametrize(("break_", "told"), [("\n", True), ("\n\n", False)])
+def test_documents_without_two_paragraphs_are_told(tokenizer, tmp_path, caplog, break_, told):
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.txt").write_text(break_.join([LIGHTHOUSE + name] * 3))
+    c.prepare(str(tmp_path), tokenizer, tmp_path / "corpora")
+    assert any("no document has two paragraphs" in message for message in caplog.messages) == told
+
+
+def test_a_tsv_with_doubled_quotation_marks_is_refused(tmp_path):
+    (tmp_path / "a.tsv").write_text('sentence\nplain "text"\n"He said ""no""."\n')
+    with pytest.raises(ValueError, match="a.tsv line 3: expected text without quoting, got doubled quotation marks"):
+        list(sources.read_rows(tmp_path / "a.tsv", "sentence"))

@@ -188,7 +188,7 @@ def test_what_pandas_writes_is_read_as_it_was_labels_too_that_are_true_or_false(
     data = data.encode() if isinstance(data, str) else data
     path.write_bytes(gzip.compress(data) if form.endswith(".gz") else data)
     try:
-        assert read(path) == Counter(row[1:] for row in rows)
+        assert read(path) == Counter((question.strip(), *row) for _, question, *row in rows)
     except ValueError:  # a text that looks like rows of the table itself is refused, never split or joined
         assert form.startswith(".tsv") and any("\t" in text and "\n" in text for pair in texts for text in pair)
 
@@ -213,6 +213,35 @@ def test_a_quoted_tsv_is_read_without_its_quotes_and_a_warning(tmp_path, caplog)
     path.write_text(path.read_text() + '"q9"\tq\t"lone\t1\n')
     assert '"the ""nest"" 0"' in {q for q, _, _ in read(path)}
     assert "8 fields have doubled quotation marks, the first in row 2; they stay" in caplog.messages[0]
+
+
+@pytest.mark.parametrize("texts", [["a, b", "c", "d"], ["a, b", "c, d", "e, f"]])
+def test_fields_that_are_quoted_for_their_commas_lose_their_marks(tmp_path, caplog, texts):
+    """As Excel writes text between tabs; where another field has a comma and no marks, the marks are the text's own."""
+    rows, quoted = rows_of(texts), lambda text: f'"{text}"' if "," in text else text
+    lines = ["\t".join(map(str, row)) for row in [COLUMNS, *((id, quoted(q), quoted(a), label) for id, q, a, label in rows)]]
+    (tmp_path / "all.tsv").write_text("\n".join(lines))
+    assert read(tmp_path / "all.tsv") == Counter(row[1:] for row in rows) and "in quotation marks" in caplog.text
+    (tmp_path / "all.tsv").write_text("\n".join([*lines, "q9\tone, two\tx\t1"]))
+    assert any('"' in text for row in read(tmp_path / "all.tsv") for text in row[:2])
+
+
+def test_blanks_at_the_ends_of_a_question_or_its_id_make_no_other_question(tmp_path):
+    lines = ["question\tanswer\tlabel", *(f"q{n}{' ' * (label > 0)}\ta{n} {label}\t{label}" for n in range(30) for label in (0, 1))]
+    (tmp_path / "texts.tsv").write_text("\n".join(lines))
+    ids = ["question_id\tquestion\tanswer\tlabel", *(f"{n}{' ' * label}\tq{n}\ta {label}\t{label}" for n in range(30) for label in (0, 1))]
+    (tmp_path / "ids.tsv").write_text("\n".join(ids))
+    for name in ("texts", "ids"):
+        splits = load_answers(tmp_path / f"{name}.tsv")
+        assert sorted(question.text for split in splits.values() for question in split) == sorted(f"q{n}" for n in range(30))
+
+
+@pytest.mark.parametrize("value", [{"text": "yes"}, ["yes"]])
+def test_a_column_of_lists_or_objects_is_no_text_under_any_name(tmp_path, value):
+    rows = [{"query": "q", "passage": "a", "label": 1}, {"query": "q", "passage": value, "label": 0}]
+    (tmp_path / "all.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    with pytest.raises(ValueError, match="row 2: expected text in 'answer', got None"):
+        load_answers(tmp_path / "all.jsonl", columns={"question": "query", "answer": "passage"})
 
 
 def test_lone_quotes_join_no_rows_of_a_tsv_with_a_bad_one(tmp_path):

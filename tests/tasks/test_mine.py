@@ -264,7 +264,7 @@ def test_the_record_names_what_made_the_folder_and_is_the_same_again(tmp_path, d
 def test_candidates_are_those_of_all_training_questions(tmp_path, data):
     record = mine.mine(data, "candidates", "bm25", tmp_path / "mined", limit=5)
     texts = {plain(c.text) for question in answers.load_answers(data)["train"] for c in question.candidates}
-    assert record["sentences"] == {"name": "candidates", "sha256": None, "distinct": len(texts)}
+    assert record["sentences"] == {"name": "candidates", "sha256": None, "distinct": len(texts), "left_out": 0}
     again = mine.mine(tmp_path / "mined", "candidates", "bm25", tmp_path / "again", limit=5)
     assert again["dataset"]["name"] == "made_up", "what it was mined from is still known"
 
@@ -280,6 +280,16 @@ def test_a_folder_of_documents_is_read_and_split_as_a_corpus(tmp_path, data, tok
     right = {plain(c.text) for question in answers.load_answers(data)["train"] for c in question.candidates if c.label}
     assert len(sentences) > 20 and record["sentences"]["distinct"] == len(sentences | right)
     assert record["sentences"]["name"] == "texts"
+
+
+def test_a_right_candidate_of_dev_or_test_is_no_negative(tmp_path):
+    for split in SPLITS:
+        rows = [(f"what {split} river", f"the {split} river", 1), (f"what {split} sea", f"the {split} sea", 0)]
+        pd.DataFrame(rows, columns=["question", "answer", "label"]).to_csv(tmp_path / f"{split}.tsv", sep="\t", index=False)
+    (tmp_path / "texts.txt").write_text("The  dev river\nthe test river\nthe test sea\na train river\n", encoding="utf-8")
+    record = mine.mine(tmp_path, tmp_path / "texts.txt", "bm25", tmp_path / "mined", mine.Rule(margin=None))
+    train = pd.read_parquet(tmp_path / "mined" / "train.parquet")
+    assert set(train[train.mined].answer) == {"a train river"} and record["sentences"]["left_out"] == 2  # "the test sea" shares no word
 
 
 def test_questions_with_one_text_share_their_candidates(tmp_path):
