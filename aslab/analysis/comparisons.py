@@ -11,7 +11,7 @@ import pandas as pd
 
 from asutil.metrics import significance
 from asutil.metrics.significance import Comparison
-from asutil.metrics.two_sources import SeedVariance, over_questions_and_seeds, seed_variance, smallest_effect
+from asutil.metrics.two_sources import ENOUGH, SeedVariance, over_questions_and_seeds, seed_variance, smallest_effect
 
 from .. import papers, records, rundir
 from ..records import COLUMN_OF, COMMITTED, HERE, no_spread, per_question, values
@@ -161,7 +161,7 @@ def over_questions(pair: Pair, row: str, other: str, metric: str, draws: int = 1
 
 
 class Values(NamedTuple):
-    """What `over_questions_and_seeds` takes: the values of two rows of the same questions, and a variance for one seed."""
+    """What `over_questions_and_seeds` takes: the values of two rows of the same questions, and a variance for few seeds."""
 
     ours: np.ndarray
     baseline: np.ndarray
@@ -171,7 +171,7 @@ class Values(NamedTuple):
 def values_of(pair: Pair, row: str, other: str, metric: str, of=per_question) -> Values | None:
     """The values of two rows for one test over questions and seeds; None for a metric without values of questions.
 
-    A row with one seed borrows its variance: see `lent_variance`.
+    A row with fewer than three seeds borrows its variance: see `lent_variance`.
 
     Args:
         of: record -> values of every question; where it gives None for one record, so does this function.
@@ -180,9 +180,9 @@ def values_of(pair: Pair, row: str, other: str, metric: str, of=per_question) ->
     if tables is None:
         return None
     untrained = [no_spread(pair.of(name)) for name in (row, other)]
-    one_seed = any(len(table.columns) < 2 and not fixed for table, fixed in zip(tables, untrained))
+    few = any(len(table.columns) < ENOUGH and not fixed for table, fixed in zip(tables, untrained))
     each = [table.to_numpy()[:, 0] if fixed else table.T.to_numpy() for table, fixed in zip(tables, untrained)]
-    return Values(*each, lent_variance(pair.lines, (row, other), metric, tables[0].index, of) if one_seed else None)
+    return Values(*each, lent_variance(pair.lines, (row, other), metric, tables[0].index, of) if few else None)
 
 
 def lent_variance(lines: pd.DataFrame, borrowers, metric: str, questions, of=per_question) -> SeedVariance | None:

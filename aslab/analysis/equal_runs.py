@@ -7,7 +7,7 @@ from typing import NamedTuple
 import pandas as pd
 
 from asutil.metrics import significance
-from asutil.metrics.two_sources import over_questions_and_seeds
+from asutil.metrics.two_sources import ENOUGH, over_questions_and_seeds
 
 from .. import papers, records, repeats
 from . import comparisons
@@ -67,16 +67,16 @@ def pairs(paper: str, results: str | Path = "results") -> list[Pair]:
 def compare(pair: Pair, metric: str, results: str | Path = "results") -> tuple:
     """(combined, over questions): two Comparisons of the later records with those before, for a metric of the pair.
 
-    The combined test of one seed borrows the variance between seeds (`comparisons.lent_variance`) from the paper's rows in
+    The combined test of one seed or two borrows the variance between seeds (`comparisons.lent_variance`) from the paper's rows in
     `results/`; it is None where none lends.
     """
     later, before = comparisons.by_seed((pair.later, pair.before), metric)
     questions = significance.paired_bootstrap(later.mean(axis=1), before.mean(axis=1))
     borrowed = None
-    if len(pair.seeds) == 1:
+    if len(pair.seeds) < ENOUGH:
         lines = records.committed(pair.paper, results)
         same = lines[(lines.dataset == pair.dataset) & (lines.budget == pair.budget)]
         borrowed = comparisons.lent_variance(same, [pair.row], metric, later.index)
-        if borrowed is None:
+        if borrowed is None and len(pair.seeds) == 1:
             return None, questions
     return over_questions_and_seeds(later.T, before.T, borrowed), questions

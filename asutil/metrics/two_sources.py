@@ -13,6 +13,7 @@ from .significance import ROUNDING, Comparison, from_error
 
 LEVEL = 0.05  # a p-value below it is significant
 POWER = 0.8  # chance to call the `smallest_effect` significant
+ENOUGH = 3  # seeds of a system that show how much its seeds differ
 
 
 @dataclass(frozen=True)
@@ -60,13 +61,14 @@ def over_questions_and_seeds(ours, baseline, borrowed: SeedVariance | None = Non
     V = var(d_q) / n + sum over the two systems of w / S,  w = `seed_variance` of the system
     t = D / sqrt(V),  degrees of freedom = V^2 / (sum of part^2 / its degrees of freedom)  (Satterthwaite), at least 1
     Questions are paired, seeds are not: the same seed of two systems is two independent trainings.
-    Where a system with one seed borrows w, the test has at most the degrees of freedom of the lenders' seeds, f: two or three seeds
-    may agree by chance, and V is then too small. With this limit at most 5 of 100 tests of equal systems have p < .05, and 5 of 1,000
-    p < .005; without it, one seed beside two that lend gives up to 15 and 100. Two systems of three seeds keep these levels anyway.
+    Where a system with one seed or two borrows w, the test has at most the degrees of freedom of the lenders' seeds, f: few seeds may
+    agree by chance, and V is then too small. With this limit at most 5 of 100 tests of equal systems have p < .05, and 5 of 1,000
+    p < .005; without it, one seed beside two that lend gives up to 15 and 100, and two systems of two seeds 6 and 25. Two systems of
+    three seeds, which borrow nothing, have up to 5 and 9, and 6 and 18 where one of them alone varies.
     Shapes: ours, baseline (S, n) each, S >= 1 seeds of a trained system; (n,) for a system without seeds, such as an
         untrained encoder, which has w = 0
     Args:
-        borrowed: w of a trained system with one seed, from other systems on the same questions whose seeds vary alike.
+        borrowed: w of a trained system with fewer than three seeds, pooled over systems on the same questions whose seeds vary alike.
     Returns: a Comparison, two-sided, with a 95 % interval. Without any variance p is 1 for equal means and 0 for others.
     Raises: ValueError for unequal numbers of questions, fewer than two, a value that is not finite, or a trained
         system with one seed where nothing is borrowed.
@@ -106,20 +108,21 @@ def _both_sources(ours, baseline, borrowed: SeedVariance | None) -> tuple[float,
     deltas = systems["ours"].mean(axis=0) - systems["baseline"].mean(axis=0)
     parts = [(deltas.var(ddof=1) / questions, questions - 1)]
     trained = {name: systems[name] for name, values in (("ours", ours), ("baseline", baseline)) if np.ndim(values) == 2}
+    fewest = 2 if borrowed is None else ENOUGH
     for table in trained.values():
-        if len(table) > 1:
+        if len(table) >= fewest:
             own = seed_variance(table)
             parts.append((own.variance / len(table), own.freedom))
-    if single := [name for name, table in trained.items() if len(table) == 1]:
+    if few := {name: len(table) for name, table in trained.items() if len(table) < fewest}:
         if borrowed is None:
             advice = "give more seeds, or the seed_variance of other systems as `borrowed`"
-            raise ValueError(f"{' and '.join(single)}: one seed cannot show how much seeds differ: {advice}")
-        # Two systems with one seed have one and the same estimate: their parts are not independent.
-        parts.append((len(single) * borrowed.variance, borrowed.freedom))
+            raise ValueError(f"{' and '.join(few)}: one seed cannot show how much seeds differ: {advice}")
+        # Two systems that borrow have one and the same estimate: their parts are not independent.
+        parts.append((sum(1 / seeds for seeds in few.values()) * borrowed.variance, borrowed.freedom))
     variance = float(sum(part for part, _ in parts))
     spread = sum(part**2 / freedom for part, freedom in parts if part)
     freedom = max(1.0, variance**2 / spread) if spread else questions - 1
-    freedom = min(freedom, borrowed.most) if single else freedom
+    freedom = min(freedom, borrowed.most) if few else freedom
     return float(deltas.mean()), variance, freedom
 
 

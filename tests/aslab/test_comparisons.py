@@ -10,6 +10,7 @@ from scipy import stats
 from aslab import papers, records, rundir
 from aslab.analysis import comparisons, significance_tables
 from asutil.data.data_sets import ANSWERS
+from asutil.metrics.two_sources import seed_variance
 
 from ..made_up import FOLDER, PAPER, by_hand, commit, record, recorded, squares_of_seeds, values
 
@@ -102,7 +103,7 @@ def test_all_tests_of_our_runs(tmp_path):
 @pytest.mark.parametrize("place", ["nothing", "its own", "earlier", "search", "no values", "dev alone"])
 def test_dev_and_test_are_pooled_where_dev_chose_nothing(tmp_path, place):
     """The questions that decide are 24 of dev and 40 of test; test alone where dev chose the epoch or the settings, or has no values."""
-    levels, dev = {ROWS[0]: (0.7, 0.8), ROWS[1]: (0.5, 0.6)}, {ROWS[0]: (0.5, 0.75), ROWS[1]: (0.5, 0.25)}
+    levels, dev = {ROWS[0]: (0.7, 0.8, 0.9), ROWS[1]: (0.5, 0.6, 0.5)}, {ROWS[0]: (0.5, 0.75, 0.5), ROWS[1]: (0.5, 0.25, 0.25)}
     patient = {"dataset": "wikiqa", "patience": 5}
     before = {"notebook": "finetune", "name": "p", "budget": "small", "seed": 0, "settings": patient}
     more = {"its own": {"settings": patient}, "earlier": {"earlier": [before]}}.get(place, {})
@@ -157,10 +158,12 @@ def test_one_seed_without_a_variance_to_borrow_is_not_tested(tmp_path, settings)
     assert comparisons.over_both(tested.where, *ROWS, "p@1") is None
 
 
-def test_rows_that_have_seeds_borrow_nothing(tmp_path):
-    lines = made(tmp_path, {ROWS[0]: [0.7, 0.8], ROWS[1]: [0.5, 0.6], "roberta_sp": [0.3, 0.9]})
-    (pair,) = comparisons.pairs(lines, *ROWS, "wikiqa")
-    assert comparisons.values_of(pair, *ROWS, "p@1").borrowed is None
+@pytest.mark.parametrize("seeds", [2, 3])
+def test_rows_that_have_three_seeds_borrow_nothing_and_with_two_they_share_one_variance(tmp_path, seeds):
+    levels = {ROWS[0]: [0.7, 0.8, 0.6][:seeds], ROWS[1]: [0.5, 0.6, 0.7], "roberta_sp": [0.3, 0.9]}
+    (pair,) = comparisons.pairs(made(tmp_path, levels), *ROWS, "wikiqa")
+    expected = seed_variance(*map(table, levels.values())) if seeds == 2 else None
+    assert comparisons.values_of(pair, *ROWS, "p@1").borrowed == expected
 
 
 # ------------------------------------------------------------------ heads

@@ -100,22 +100,22 @@ def compared(line: dict, *records: list[dict]) -> dict:
     if ours.keys() != other.keys():
         raise ValueError(f"the same questions of both rows expected, got {len(ours)} and {len(other)}, or others")
     apart = [mean(ours[key]) - mean(other[key]) for key in ours]
-    parts, single = [(variance(apart) / len(apart), len(apart) - 1)], 0
+    parts, few = [(variance(apart) / len(apart), len(apart) - 1)], 0.0
     for values, of in zip((ours, other), records):
-        if len(of) > 1:
+        if len(of) > 2:
             own, freedom = seed_variance([values])
             parts.append((own / len(of), freedom))
         elif not untrained(of[0]):
-            single += 1
-    if single:
+            few += 1 / len(of)
+    if few:
         lent = lenders(line, ours.keys(), {how(of) for of in records})
         own, freedom = seed_variance(lent)
-        parts.append((single * own, freedom))
+        parts.append((few * own, freedom))
     total, middle = math.fsum(part for part, _ in parts), mean(apart)
     if total == 0:
         return dict.fromkeys(POINTS, 100 * middle) | {"smallest_effect": 0.0, "p": float(middle == 0), "questions": len(apart)}
     freedom = max(1.0, total**2 / math.fsum(part**2 / of for part, of in parts if part))
-    if single:  # no more than the seeds that lend
+    if few:  # no more than the seeds that lend
         freedom = min(freedom, sum(len(next(iter(values.values()))) - 1 for values in lent))
     error, chance = math.sqrt(total), stats.t(freedom)
     border = chance.ppf(0.975)
@@ -136,7 +136,7 @@ def how(records: list[dict]) -> tuple:
 
 
 def lenders(line: dict, questions, alike: set[tuple]) -> list[dict]:
-    """The values of all rows trained alike with more than one seed on the same questions: a row with one seed has their variance."""
+    """The values of all rows trained alike with more than one seed on the same questions: a row with one or two has their variance."""
     rows = sorted((ROOT / "results" / line["paper"]).glob("*"))
     own = line["dataset"].rpartition("_from_")[2]
     each = [read(sorted(row.glob(f"{own}-{line['budget']}-seed*.json")), line["dataset"]) for row in rows]

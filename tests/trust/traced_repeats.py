@@ -70,7 +70,7 @@ def tested(paper: Paper, later: list[dict], before: list[dict], metric: str) -> 
     """(difference, low, high, p) over questions and seeds, and of the bootstrap over questions alone."""
     ours, other = (by_seed(side, metric) for side in (later, before))
     apart = tuple(statistics.fmean(ours[name]) - statistics.fmean(other[name]) for name in ours)
-    return over_both(later, before, metric, lenders(paper, later[0]) if len(later) == 1 else []), bootstrap(apart)
+    return over_both(later, before, metric, lenders(paper, later[0]) if len(later) < 3 else []), bootstrap(apart)
 
 
 def lenders(paper: Paper, record: dict) -> list[list[dict]]:
@@ -93,10 +93,11 @@ def in_corpus(root: Path, name: str):
         read = seeds > 1 and {about["corpus"]} <= {run["settings"].get("corpus") for run in ours[0]["earlier"]}
         if known and read and (rows, dataset) not in seen:
             seen.add((rows, dataset))
+            sides = [ours, other, *(lenders(paper, ours[0]) if min(len(ours), len(other)) < 3 else [])]
             cut = [
                 [one | {"per_question": [line for line in one["per_question"] if line[0] not in known["in_corpus"]]} for one in side]
-                for side in (ours, other)
+                for side in sides
             ]
-            every, without = (points(over_both(*sides, "map")) for sides in ((ours, other), cut))
+            every, without = (points(over_both(*two, "map", lent)) for *two, lent in ((*each[:2], each[2:]) for each in (sides, cut)))
             counts = f"{len(known['in_corpus'])} of {known['questions']:,}"
             yield [" − ".join(map(paper.title, rows)), NAMES.get(dataset, dataset), every, counts, without]

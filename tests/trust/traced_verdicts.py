@@ -78,26 +78,28 @@ def of_seeds(tables: list[dict[str, list[float]]]) -> list[tuple[float, int]]:
 def over_both(ours: list[dict], other: list[dict], metric: str, lenders: list[list[dict]] = ()) -> Test | None:
     """The test over questions and seeds: every mean square of the layout by sums over its cells.
 
-    None for a metric without values of questions, and for one seed where no row of `lenders` has the same questions.
+    A row with fewer than three seeds has the variance of `lenders`. None for a metric without values of questions, and for one seed
+    where no row lends.
     """
     if not ours or metric not in BY_QUESTION.get(ours[0]["notebook"], ("p@1", "map", "mrr")):
         return None
     tables = [by_seed(records, metric) for records in (ours, other)]
     apart, n = [statistics.fmean(tables[0][name]) - statistics.fmean(tables[1][name]) for name in tables[0]], len(tables[0])
     squares = [(statistics.variance(apart) / n, n - 1)]
+    same = [table for table in (by_seed(records, metric) for records in lenders) if table.keys() == tables[0].keys()]
+    few = [len(records) for records in (ours, other) if len(records) < (3 if same else 2) and not untrained(records)]
     for records, table in zip((ours, other), tables):
-        if len(records) > 1:
+        if len(records) > 1 and len(records) not in few:
             squares += [(square / len(records), freedom) for square, freedom in of_seeds([table])]
-    if single := sum(len(records) == 1 and not untrained(records) for records in (ours, other)):
-        same = [table for table in (by_seed(records, metric) for records in lenders) if table.keys() == tables[0].keys()]
-        if not same:
-            return None
-        squares += [(single * square, freedom) for square, freedom in of_seeds(same)]
+    if few and not same:
+        return None
+    if few:
+        squares += [(sum(1 / seeds for seeds in few) * square, freedom) for square, freedom in of_seeds(same)]
     error, middle = sum(square for square, _ in squares) ** 0.5, statistics.fmean(apart)
     if error == 0:
         return Test(middle, middle, middle, float(middle == 0), 0.0)
     freedom = max(1.0, error**4 / sum(square**2 / own for square, own in squares if square))
-    freedom = min(freedom, sum(len(next(iter(table.values()))) - 1 for table in same)) if single else freedom
+    freedom = min(freedom, sum(len(next(iter(table.values()))) - 1 for table in same)) if few else freedom
     chance = stats.t(freedom)
     border = chance.ppf(0.975)
     smallest = optimize.brentq(lambda effect: stats.nct.cdf(border, freedom, effect) - 0.2, 0, 40 * border) * error
@@ -126,7 +128,7 @@ def compared(paper: Paper, rows: tuple[str, str], ours: list[dict], other: list[
     if not ours:
         return None
     place = ours[0]["dataset"], (ours[0]["budget"],)
-    lenders = {row: paper.of(row, *place) for row in paper.rows} if 1 in (len(ours), len(other)) else {}
+    lenders = {row: paper.of(row, *place) for row in paper.rows} if min(len(ours), len(other)) < 3 else {}
     alike = {training(records) for records in (ours, other) if records}
     lenders = {
         row: records for row, records in lenders.items() if len(records) > 1 and not untrained(records) and training(records) in alike
