@@ -214,9 +214,7 @@ def _versions_of_the_cards():
 @pytest.fixture
 def directives(monkeypatch):
     """name -> the module of the book's directives that is called so, for this project."""
-    root = Path(__file__).resolve().parents[1]
-    monkeypatch.setenv("ASUTIL_PROJECT", str(root))
-    monkeypatch.syspath_prepend(root / "book" / "_ext")
+    monkeypatch.setenv("ASUTIL_PROJECT", str(Path(__file__).resolve().parents[1]))
     return importlib.import_module
 
 

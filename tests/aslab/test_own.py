@@ -230,12 +230,8 @@ def finished(folder, seed, dev, ranks, model="pydocs_roberta"):
     ]
     table = pd.DataFrame(rows, columns=["question_id", "candidate_id", "label", "score"]).astype({"label": np.int8, "score": np.float32})
     test = sum(1 / rank for rank in ranks.values()) / len(ranks)
-    record = {
-        "notebook": "finetune",
-        "seed": seed,
-        "settings": {"dataset": "own:mine", "model": model},
-        "metrics": {"dev": {"map": dev}, "test": {"map": test}},
-    }
+    settings, metrics = {"dataset": "own:mine", "model": model}, {"dev": {"map": dev}, "test": {"map": test}}
+    record = {"notebook": "finetune", "seed": seed, "settings": settings, "metrics": metrics}
     record |= {"baselines": {"bm25": {"p@1": 0.5, "map": 0.625, "mrr": 0.7}}}
     folder = folder / f"finetune-mine-{len(list(folder.iterdir())):012x}"
     run = made_up.finished(folder, record, scores=table, scores_dev=table[table.question_id != "c"])

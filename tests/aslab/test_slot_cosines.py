@@ -108,12 +108,6 @@ def test_one_text_in_every_slot_is_one_vector_and_a_warning(caplog, pooling):
     assert other[pooling].iloc[-1] < 0.999 and not caplog.text
 
 
-def test_two_vectors_by_hand():
-    vectors = torch.tensor([[[1.0, 0.0], [0.0, 2.0], [3.0, 3.0], [9.0, 9.0]]])
-    found = slot_cosines.between(vectors, torch.tensor([[True, True, True, False]]))
-    assert found.tolist() == pytest.approx([0, 0.5**0.5, 0.5**0.5])
-
-
 def test_without_two_candidates_in_an_input_there_is_nothing_to_compare():
     texts = inputs.Ragged(np.tile([5, 9, 30], 4), np.arange(0, 13, 3), None)
     joined = inputs.as_slots(texts, np.tile([True, True, False, False], (2, 1)), 12)

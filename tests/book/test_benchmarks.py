@@ -25,7 +25,6 @@ SCRIPTS = [path for path in sorted(FOLDER.glob("*.py")) if "--quick" in path.rea
 @pytest.fixture(autouse=True)
 def importable(monkeypatch):
     monkeypatch.syspath_prepend(FOLDER)
-    monkeypatch.syspath_prepend(FOLDER.parent / "book" / "_ext")
     yield
     for path in FOLDER.glob("*.py"):
         sys.modules.pop(path.stem, None)

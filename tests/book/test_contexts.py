@@ -1,17 +1,12 @@
 """Directives of contextual inputs."""
 
 import re
-from pathlib import Path
 
 from aslab import papers
 
-ROOT = Path(__file__).resolve().parents[2]
 
-
-def test_parameters_of_the_backbones_are_those_that_transformers_makes(monkeypatch):
-    monkeypatch.setenv("ASUTIL_PROJECT", str(ROOT))
-    monkeypatch.syspath_prepend(ROOT / "book" / "_ext")
-    import as2_contexts
+def test_parameters_of_the_backbones_are_those_that_transformers_makes(directives):
+    as2_contexts = directives("as2_contexts")
     import torch
     from transformers import ElectraConfig, ElectraModel, RobertaConfig, RobertaModel
 

@@ -223,18 +223,11 @@ def test_a_quote_over_dev_or_both_is_checked_against_these_questions(tmp_path):
     assert pages.quoted(tmp_path, "page", BeautifulSoup(block, "html.parser")) == 1
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("50.0: p@1 of roberta_ssp on wikiqa at small over dev", "over dev: expected a difference of two rows"),
-        ("supported: map of roberta_ssp - roberta_base on wikiqa at small over dev is better", "not over dev: got 'supported"),
-    ],
-)
-def test_over_dev_only_differences_are_quoted_and_no_verdicts(tmp_path, text, message):
-    lines = with_dev(tmp_path)
-    assert quotes.quoted("suggestive: map of roberta_ssp - roberta_base on wikiqa at small over both is better", PAPER, reader(lines))
-    with pytest.raises(ValueError, match=message):
-        quotes.quoted(text, PAPER, reader(lines))
+def test_over_dev_only_differences_are_quoted_and_no_verdicts(tmp_path):
+    lines, place = with_dev(tmp_path), "map of roberta_ssp - roberta_base on wikiqa at small over"
+    assert quotes.quoted(f"suggestive: {place} both is better", PAPER, reader(lines))
+    with pytest.raises(ValueError, match="not over dev: got 'supported"):
+        quotes.quoted(f"supported: {place} dev is better", PAPER, reader(lines))
 
 
 # ------------------------------------------------------------------ counted again

@@ -203,17 +203,6 @@ def test_the_seeds_get_what_finds_evidence_best_on_dev(tmp_path):
 # ------------------------------------------------------------------ the paper's settings
 
 
-def test_equation_1_has_a_row_in_both_forms_at_the_papers_own_settings():
-    """With its sum inside the logarithm, as printed, and outside: the two differ in that alone."""
-    mean, printed = (settings_of(plan("paper", row)[0]) for row in ("longformer_base_contrast", "longformer_base_log_sum"))
-    searched = {"loss_weight", "temperatures", "projection_size"}  # each row draws its own points of the grid
-    assert {name for name in mean if mean[name] != printed[name]} - searched == {"reduction"}
-    assert (mean["reduction"], printed["reduction"]) == ("mean", "log_sum")
-    for row, settings in (("longformer_base_contrast", mean), ("longformer_base_log_sum", printed)):
-        record = {"notebook": "find_evidence", "name": row, "seed": settings["seed"], "settings": settings}
-        assert plans.at_paper_settings(DATA, row, "hotpotqa", [record])
-
-
 @pytest.mark.parametrize("row", RUNNABLE)
 def test_settings_of_the_paper(row):
     job, dataset = plan("paper", row)[0], dataset_of(row)

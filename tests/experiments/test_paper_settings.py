@@ -22,7 +22,6 @@ CHANGED = [  # paper, rows, data sets, place of the run in its chain, changes of
     # warm-up is printed with ASNQ alone
     (SO, ["roberta_base", "electra_all"], ["wikiqa", "trecqa"], -1, [{"warmup_steps": 0}, {"warmup_steps": 100}], True),
     (SO, ["roberta_ssp"], ["asnq"], -1, [{"warmup_steps": 100}, {"batch_size": 1024}], False),
-    (SO, ["electra_ssp"], ["asnq"], -1, [{"batch_size": 2048}], False),
     (SO, ["roberta_ssp"], ["wikiqa"], -1, [{"batch_size": 24}, {"peak_lr": 3e-5}], False),
     (SO, ["roberta_all"], ["wikiqa"], 0, [{"heads": "per_objective"}], True),
     (SO, ["roberta_ssp"], ["wikiqa"], 0, [{"weight_decay": 0.0}], False),

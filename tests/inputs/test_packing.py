@@ -288,18 +288,6 @@ def test_batches_of_both_layouts_hold_the_same(corpus):
         made(corpus, "stacked")[0]
 
 
-def test_workers_give_exactly_the_same_batches(corpus):
-    batches = made(corpus, "packed")
-    loader = torch.utils.data.DataLoader(batches, batch_size=None, num_workers=2)
-    for step, batch in enumerate(loader):
-        expected = batches[step]
-        assert len(batch["micro"]) == len(expected["micro"])
-        for one, other in zip(batch["micro"], expected["micro"]):
-            assert one.keys() == other.keys()
-            assert all(torch.equal(torch.as_tensor(one[name]), torch.as_tensor(other[name])) for name in one)
-    assert step == 5
-
-
 # ------------------------------------------------------------------ training
 
 

@@ -74,11 +74,6 @@ def test_the_error_equals_torchmetrics(bins):
     assert calibration.expected_error(labels, probabilities, bins) == pytest.approx(theirs.item(), abs=1e-6)
 
 
-def test_the_error_by_hand():
-    # bins of .5: (.2, .4) with one right of two, (.9) right: 2/3 |.5 - .3| + 1/3 |1 - .9|
-    assert calibration.expected_error([0, 1, 1], [0.2, 0.4, 0.9], bins=2) == pytest.approx(2 / 3 * 0.2 + 1 / 3 * 0.1)
-
-
 def test_a_probability_outside_is_named():
     with pytest.raises(ValueError, match="row 1: a probability is from 0 to 1, got 1.5"):
         calibration.expected_error([0, 1], [0.5, 1.5])

@@ -3,7 +3,6 @@
 import contextlib
 import copy
 import itertools
-import math
 from collections import Counter
 from dataclasses import replace
 
@@ -12,7 +11,7 @@ import pandas as pd
 import pytest
 import torch
 
-from asutil import losses, training
+from asutil import training
 from asutil.data.long_questions import KINDS as TYPES
 from asutil.data.long_questions import Answer, LongQuestion, Passage
 from asutil.inputs import LongBatches
@@ -157,19 +156,6 @@ def test_figures_follow_the_data_sets_own_rules(tokenizer):
     assert record["answer_f1"] == record["evidence_f1"] == 0.5  # best of two annotators: 1 and 1; then 0 and 0
     assert record["type_accuracy"] == 0.5 and measured.per_question.question_id.tolist() == ["a", "b"]
     assert 0 < record["map_raw"] <= 1
-
-
-# ------------------------------------------------------------------ classes in balance
-
-
-def test_the_evidence_loss_balances_its_classes():
-    """One piece of evidence among three others by hand, and torch's cross-entropy with weights, as the replicated code has it."""
-    logits, right = torch.tensor([[0.5, -1.0, 2.0, 0.0]], dtype=torch.float64), torch.tensor([[True, False, False, False]])
-    found, cost = losses.balanced(logits, right, torch.ones(1, 4).bool()), lambda z: math.log(1 + math.exp(z))
-    assert found.item() == pytest.approx((4 * cost(-0.5) + 2 * (cost(-1.0) + cost(2.0) + cost(0.0))) / (4 + 3 * 2), rel=1e-12)
-    two = torch.stack([torch.zeros(4, dtype=torch.float64), logits[0]], -1)
-    theirs = torch.nn.functional.cross_entropy(two, right[0].long(), weight=torch.tensor([1 + 1, 3 + 1], dtype=torch.float64))
-    assert found.item() == pytest.approx(theirs.item(), rel=1e-12)
 
 
 # ------------------------------------------------------------------ contexts that are cut
