@@ -75,11 +75,16 @@ class Rule(NamedTuple):
 USUAL = Rule()
 
 
-def _distinct(texts: Iterable[str], numbers: dict[bytes, int]) -> Iterator[str]:
-    """The texts that differ in more than white space and case, each as it is first; `numbers` gets their keys."""
+def _distinct(texts: Iterable[str], numbers: dict[bytes, int], left_out: dict[bytes, bool]) -> Iterator[str]:
+    """The texts that differ in more than white space and case, each as it is first; `numbers` gets their keys.
+
+    Those whose keys `left_out` has are left out; it gets True for each that came.
+    """
     for text in texts:
         key = key_of(text)
-        if key not in numbers:
+        if key in left_out:
+            left_out[key] = True
+        elif key not in numbers:
             numbers[key] = len(numbers)
             yield text
 
@@ -116,9 +121,9 @@ def mine(
 ) -> dict:
     """Write a data set with mined negatives in its train split; dev and test are written as they are.
 
-    What is ranked for a training question: the right candidates of all training questions, and the sentences, but for right candidates
-    of dev and test. The question's own candidates never become negatives, nor do those of a question with the same text; white space
-    and case do not count.
+    What is ranked for a training question: the right candidates of all training questions, and the sentences. The question's own
+    candidates never become negatives, nor do those of a question with the same text; white space and case do not count. Sentences
+    that are candidates of dev or test questions are left out, unless they are right candidates of training questions.
 
     Args:
         dataset: as `load_answers` reads it under the protocol, with at most `limit` questions a split.
@@ -143,30 +148,24 @@ def mine(
     mined = Path(dataset) / disk.MINED  # its record names the data set that it was mined from
     name = disk.read_json(mined)["dataset"]["name"] if mined.is_file() else _name(dataset)
     made_from = {"name": name, "fingerprint": answers.fingerprint_of_answers(dataset)}
-    record = {"dataset": made_from | {"protocol": protocol, "limit": limit}}
+    record = {"dataset": made_from | {"protocol": protocol, "limit": limit}, "model": {"name": _name(model)}}
     # The candidates have the hash of their data set.
     sha256 = None if sentences == CANDIDATES else hub.sha256(Path(sentences))
     record["sentences"] = {"name": _name(sentences), "sha256": sha256}
-    record["model"] = {"name": _name(model)}
     encoder = None if model in RANKED else tasks.rankers.load_encoder(model)
     judging = judge and tasks.rankers.load_ranker(judge)
-    right = (candidate.text for question in splits["train"] for candidate in question.candidates if candidate.label)
-    numbers = {}
-    elsewhere = (
-        [] if sentences == CANDIDATES else [question for name in ("dev", "test") for question in whole.get(name, ())]
-    )
-    held, met = (
-        {key_of(candidate.text) for question in elsewhere for candidate in question.candidates if candidate.label},
-        set(),
-    )
-    given = (
-        text for text in _sentences(sentences, whole["train"]) if (key := key_of(text)) not in held or met.add(key)
-    )
+    right = [candidate.text for question in splits["train"] for candidate in question.candidates if candidate.label]
+    numbers, left_out = {}, {}
+    if sentences != CANDIDATES:
+        # Wrong ones, too: else the labels of dev and test would decide which sentences are trained as wrong.
+        others = (c.text for name in whole.keys() - {"train"} for question in whole[name] for c in question.candidates)
+        left_out = dict.fromkeys(set(map(key_of, others)).difference(map(key_of, right)), False)
+    given = _sentences(sentences, whole["train"])
     if (first := next(given, None)) is None:
         least = f"{cleaning.MIN_DOCUMENT} characters in paragraphs of {cleaning.MIN_PARAGRAPH} or more"
         advice = f": its documents need {least}; a .txt with one sentence a line needs none" * Path(sentences).is_dir()
         raise ValueError(f"{sentences}: expected sentences to mine from, got none{advice}")
-    texts = _distinct(chain(right, [first], given), numbers)
+    texts = _distinct(chain(right, [first], given), numbers, left_out)
     with disk.whole_folder(folder) as part:
         with tempfile.TemporaryDirectory(dir=part) as temporary:
             ranker = Neighbours(texts, encoder, Path(temporary) / "vectors") if encoder else RANKED[model](texts)
@@ -178,7 +177,9 @@ def mine(
         for name, split in splits.items():
             _write(split, negatives if name == "train" else {}, part / f"{name}.parquet")
         answers.load_answers(part, protocol)  # what a training refuses is refused here
-        record["sentences"] |= {"distinct": len(ranker), "left_out": len(met)}
+        record["sentences"]["distinct"] = len(ranker)
+        if sentences != CANDIDATES:
+            record["sentences"]["left_out"] = sum(left_out.values())
         record["model"] |= ranker.identity
         record |= {"rule": rule._asdict(), "counts": counts}
         record["fingerprint"] = answers.fingerprint_of_answers(part)  # the input `dataset` in the record of a training
@@ -259,8 +260,8 @@ def summary(record: dict, folder: Path) -> str:
     lines = [
         f"{counts['questions']:,} training questions, {counts['negatives']:,} negatives added",
         f"questions with fewer than {rule['negatives']}: {fewer}",
+        f"sentences that are candidates of dev or test questions, left out: {record['sentences'].get('left_out', 0):,}",
         f"ranked sentences that score too high for the margin, possible answers: {counts['excluded_by_margin']:,}",
-        f"sentences that are right candidates of dev or test, left out: {record['sentences']['left_out']:,}",
     ]
     rows = pq.read_table(folder / "train.parquet", columns=["question", "answer", "mined"])
     mined = rows.filter(rows["mined"]).to_pandas()

@@ -220,12 +220,10 @@ def _fine_tuned(name: str | Path, folder: Path, device: str) -> base.BaseRanker:
         raise ValueError(f"{name} gives one label for a claim and all its evidence: it ranks nothing")
     ranker = tasks.rank.Ranker(model.to(device).eval(), saved and saved.max_tokens)
     if saved is None and not model.joint:
-        longer = f"`load_ranker(name).max_tokens = {2 * ranker.max_tokens}` reads more, and an export keeps its length"
         log.warning(
-            "%s does not say how long its texts were in training: read up to %d tokens; %s",
-            name,
-            ranker.max_tokens,
-            longer,
+            "%s does not say how long its texts were in training: read up to %d tokens; `load_ranker(name).max_tokens = %d` reads more, "
+            "and an export keeps its length",
+            *(name, ranker.max_tokens, 2 * ranker.max_tokens),
         )
     if saved and saved.calibration:
         ranker.calibration = metrics.calibration.Calibration(**saved.calibration)

@@ -264,7 +264,7 @@ def test_the_record_names_what_made_the_folder_and_is_the_same_again(tmp_path, d
 def test_candidates_are_those_of_all_training_questions(tmp_path, data):
     record = mine.mine(data, "candidates", "bm25", tmp_path / "mined", limit=5)
     texts = {plain(c.text) for question in answers.load_answers(data)["train"] for c in question.candidates}
-    assert record["sentences"] == {"name": "candidates", "sha256": None, "distinct": len(texts), "left_out": 0}
+    assert record["sentences"] == {"name": "candidates", "sha256": None, "distinct": len(texts)}
     again = mine.mine(tmp_path / "mined", "candidates", "bm25", tmp_path / "again", limit=5)
     assert again["dataset"]["name"] == "made_up", "what it was mined from is still known"
 
@@ -282,16 +282,6 @@ def test_a_folder_of_documents_is_read_and_split_as_a_corpus(tmp_path, data, tok
     assert record["sentences"]["name"] == "texts"
 
 
-def test_a_right_candidate_of_dev_or_test_is_no_negative(tmp_path):
-    for split in SPLITS:
-        rows = [(f"what {split} river", f"the {split} river", 1), (f"what {split} sea", f"the {split} sea", 0)]
-        pd.DataFrame(rows, columns=["question", "answer", "label"]).to_csv(tmp_path / f"{split}.tsv", sep="\t", index=False)
-    (tmp_path / "texts.txt").write_text("The  dev river\nthe test river\nthe test sea\na train river\n", encoding="utf-8")
-    record = mine.mine(tmp_path, tmp_path / "texts.txt", "bm25", tmp_path / "mined", mine.Rule(margin=None))
-    train = pd.read_parquet(tmp_path / "mined" / "train.parquet")
-    assert set(train[train.mined].answer) == {"a train river"} and record["sentences"]["left_out"] == 2  # "the test sea" shares no word
-
-
 def test_questions_with_one_text_share_their_candidates(tmp_path):
     """The answer to one is never a negative of the other, though nobody labelled it there."""
     rows = [("a", "what river", "a river of water", 1), ("b", "What  River?", "the river runs", 1), ("c", "what sea", "the sea", 1)]
@@ -305,6 +295,24 @@ def test_questions_with_one_text_share_their_candidates(tmp_path):
     assert mined(tmp_path / "more") == {"a": ["what", "river"], "b": ["what", "river"], "c": ["what"]}
     mine.mine(tmp_path, "candidates", "bm25", tmp_path / "two", mine.Rule(margin=None), limit=2)
     assert not any(mined(tmp_path / "two").values()), "the other question counts beyond the limit too"
+
+
+def test_no_candidate_of_dev_or_test_is_mined(tmp_path, capsys):
+    """Right ones would be trained as wrong; if they alone were left out, labels of dev and test would decide what is trained."""
+    rows = {"train": [("what river", "a river of water", 1), ("what sea", "the sea", 1)]}
+    rows |= {"dev": [("what bank", "the bank of the river", 1), ("what bank", "a river runs", 0)]}
+    rows |= {"test": [("what boat", "River boats", 1), ("what boat", "the sea", 0)]}
+    for split, known in rows.items():
+        pd.DataFrame(known, columns=["question", "answer", "label"]).to_csv(tmp_path / f"{split}.csv", index=False)
+    lines = ["The  bank of the RIVER", "a river runs", "river boats", "river boats", "the sea", "one more river"]
+    (tmp_path / "lines.txt").write_text("\n".join(lines), encoding="utf-8")
+    words = ["mine", str(tmp_path), str(tmp_path / "lines.txt"), "--model", "random", "--margin", "none", "--to"]
+    asutil.main([*words, str(tmp_path / "mined")])
+    river, sea = ({*texts} for texts in mined(tmp_path / "mined").values())
+    assert river == {"the sea", "one more river"} and sea == {"a river of water", "one more river"}
+    assert "sentences that are candidates of dev or test questions, left out: 3" in capsys.readouterr().out.split("\n")
+    record = disk.read_json(tmp_path / "mined" / disk.MINED)["sentences"]
+    assert (record["distinct"], record["left_out"]) == (3, 3)
 
 
 # ------------------------------------------------------------------ what is refused

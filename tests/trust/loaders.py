@@ -168,7 +168,8 @@ def without_positive(rows) -> Counter:
 
 def asked(path: Path, protocol="clean", context=False) -> None:
     splits = answers.load_answers(path, protocol, context=context)
-    rows = written(path)
+    trimmed = ("question_id", "question")
+    rows = [row | {name: str(row[name]).strip() for name in trimmed if name in row} for row in written(path)]
     expected = triples(rows)
     came = Counter((q.text, c.text, c.label) for split in splits.values() for q in split for c in q.candidates)
     reports = [split.report for split in splits.values()]
