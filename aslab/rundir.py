@@ -32,15 +32,16 @@ def _root(project: str | None, working: Path) -> Path:
 def find(name: str, runs_dir: str | Path | None = None) -> Path | None:
     """The folder of a run by its name or path, which need not exist; None where `name` is not the name of a run.
 
-    A file or folder that ends like a run, in a time stamp say, is none without the run.json or record.json of one.
+    What only ends like a run, in a time stamp say, is none: it has no run.json or record.json, and no notebook's name before a hyphen.
     A plus sign above the last part of a path joins rankers (`bm25+runs/finetune-...`), unless there is such a folder.
 
     Raises: ValueError for a name that is a link, which may lead out of the folder of runs.
     """
     if not NAME.fullmatch(Path(name).name):
         return None
-    if Path(name).exists():
-        return Path(name) if any((Path(name) / file).is_file() for file in ("run.json", "record.json")) else None
+    if (path := Path(name)).exists():
+        known = path / "run.json", path / "record.json", root() / "notebooks" / f"{path.name.partition('-')[0]}.ipynb"
+        return path if path.is_dir() and any(file.is_file() for file in known) else None
     if "+" in str(Path(name).parent):
         return None
     default = no_link(runs_folder(runs_dir) / Path(name).name)

@@ -117,7 +117,7 @@ def test_a_gallery_page_begins_with_what_came_out(directives):
     page = directives("as2_gallery")
     for one in page.executed():
         record = json.loads(
-            (ROOT / f"results/{one.data['slug']}/{one.line.row}/{one.line.dataset}-{one.line.budget}-seed0.json").read_text()
+            (ROOT / f"results/{one.data['slug']}/{one.line.row}/{one.line.dataset}-{one.line.budget}-seed{one.line.seed}.json").read_text()
         )
         told, split = page.came_out(one), records.split(one.line)
         metric = next(name for name in ("map", "map_projected", "auc") if name in one.key_metrics)
