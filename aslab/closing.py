@@ -1,6 +1,5 @@
 """The last sentences of a run: whether its model is ahead of what needs no training, and what its limits left out."""
 
-import numpy as np
 import pandas as pd
 
 from asutil.data.splits import BEYOND
@@ -76,9 +75,6 @@ def left_out(splits: dict, settings: dict, examples=None) -> list[str]:
         by_limit[named] = [f"{every - len(examples):,} of {every:,} triplets"]
     each = [f"by {limit}: {', '.join(lost)}" for limit, lost in by_limit.items()]
     sentences = [f"left out {'; '.join(each)}"] if each else []
-    cut = examples.are_cut(settings["max_tokens"]) if hasattr(examples, "are_cut") else np.zeros(0, bool)
-    if cut.any():
-        sentences.append(
-            f"cut at max_tokens={settings['max_tokens']}: {cut.sum():,} of {len(cut):,} training candidates"
-        )
+    if hasattr(examples, "are_cut") and (cut := examples.are_cut(length := settings["max_tokens"])).any():
+        sentences.append(f"cut at max_tokens={length}: {cut.sum():,} of {len(cut):,} training candidates")
     return sentences

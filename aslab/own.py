@@ -88,9 +88,8 @@ def chain(config: dict) -> Chain:
         raise ValueError(f"model: expected what a pre-training starts from, got one that ended, {option['model']}")
     corpus = ",".join(_existing("corpus", part) for part in sources.parts_of(option["corpus"]))
     questions = _existing("questions", option["questions"])
-    _require_replaceable(
-        to := remote.expanded(option["to"] or DEFAULTS["to"]), runs.shown({"dataset": questions})["dataset"]
-    )
+    to = remote.expanded(option["to"] or DEFAULTS["to"])
+    _require_replaceable(to, runs.shown({"dataset": questions})["dataset"])
     shared = {"budget": option["budget"]} | ({"model": option["model"]} if option["model"] else {}) | more
     pretraining = _job("pretrain", PRETRAINED, shared | {"objective": option["objective"], "corpus": corpus, "seed": 0})
     if not re.fullmatch(r" *\d+ *(, *\d+ *)*", str(option["seeds"])):

@@ -63,7 +63,8 @@ def _documents(settings: dict) -> str:
         except ValueError as error:
             raise ValueError(f"corpus {corpus}: {error}\n{USAGE}") from None
     counts = f"corpus: {read:,} documents, {len(layout.documents):,} of them long enough"
-    return "; ".join(filter(None, [counts, layout.unparted(), sources.not_read(corpus)]))
+    unparted = index.UNPARTED * (len(layout.paragraphs) == len(layout.documents))
+    return "; ".join(filter(None, [counts, unparted, sources.not_read(corpus)]))
 
 
 class _Layout:
@@ -81,9 +82,6 @@ class _Layout:
         self.documents.extend(np.diff(arrays["documents"]).tolist())
         self.hashes.extend(map(text_hash, sentences))
         self.document_hashes.extend(arrays["document_hashes"].tolist())
-
-    def unparted(self) -> str:
-        return index.UNPARTED * (len(self.paragraphs) == len(self.documents))
 
     def corpus(self) -> index.Corpus:
         offsets = {name: np.cumsum([0, *getattr(self, name)]) for name in ("paragraphs", "documents")}

@@ -58,10 +58,9 @@ def scored(run: runs.Run, splits: dict) -> tuple[dict[str, dict[str, pd.DataFram
         figures[short]["pairs_before"] = pairs_before(short)
         for folder in filter(None, (rundir.find(part) for part in runs.fused(name, run.options.runs_dir))):
             record, here = rundir.read_record(folder), run.identity["inputs"]["dataset"]
-            trained = (
-                record["notebook"] in ("finetune", "embed") and record["settings"].get("architecture") != "untrained"
-            )
-            named, learnt = record["settings"].get("dataset"), record["inputs"].get("dataset")
+            settings, learnt = record["settings"], record["inputs"].get("dataset")
+            trained = record["notebook"] in ("finetune", "embed") and settings.get("architecture") != "untrained"
+            named = settings.get("dataset")
             if trained and learnt != here and not answers.of_one_source(named, learnt, here):
                 log.warning("models %s: trained on %s, whose training questions may be among these", short, named)
     return scores, figures

@@ -19,14 +19,11 @@ def in_corpus_table(paper: str) -> str:
         about = record["datasets"][pair.dataset.partition(papers.TRANSFER)[0]]
         compared = f"{rows[pair.row]['name']} − {rows[pair.other]['name']}"
         counts = f"{len(about['in_corpus'])} of {about['questions']:,}"
-        cells = [
-            NAMES.get(pair.dataset, pair.dataset),
-            *numbers(markup.points(pair.every), counts, markup.points(pair.without)),
-        ]
-        body.append(markup.line([compared, *cells]))
+        cells = numbers(markup.points(pair.every), counts, markup.points(pair.without))
+        body.append(markup.line([compared, NAMES.get(pair.dataset, pair.dataset), *cells]))
     heads = ["Row A − row B", "Data set", "All test questions [95 %]", "Article read", "Without these [95 %]"]
     title = (
-        "Differences in MAP on test questions, points; the interval is over questions and seeds. *Article read*: the questions "
+        "Differences in MAP on test questions, points; the interval is over questions and seeds. Article read: the questions "
         "about an article that is in the corpus of pre-training. Measured by asutil overlap local/wikipedia_large."
     )
     return table(title, heads, body)
