@@ -108,6 +108,27 @@ def test_the_zero_shot_figure_is_of_the_questions_that_the_record_is_about(tmp_p
     assert testable.untrained_level(lines, lines.assign(dataset="wikiqa_dev"), "map") is None
 
 
+@pytest.mark.parametrize(
+    ("learnt", "budget", "weights", "told"),
+    [
+        ("data", "small", "w", "RoBERTa-Base is not above its own untrained encoder, 60.0"),
+        ("other", "small", "w", ""),
+        ("data", "gpu", "w", ""),
+        ("data", "small", "v", ""),
+    ],
+)
+def test_where_a_model_only_ranks_the_level_is_that_of_runs_on_the_same_data(tmp_path, learnt, budget, weights, told):
+    """The baseline reaches 50 on what it only ranks. A run that learns from this data has measured the same encoder there: 60."""
+    for row, mean in {"roberta_ssp": 0.9, "roberta_base": 0.5}.items():
+        for seed in (0, 1):
+            part = record(row, "selqa", "small", seed, mean)
+            ranked = {key: part[key] for key in ("metrics", "baselines", "per_question")} | {"fingerprint": "data"}
+            commit(tmp_path, record(row, "nq_sentences", "small", seed, 0.8, inputs={"model": "w"}, transfer={"selqa": ranked}))
+    inputs, measured = {"model": weights, "dataset": learnt}, {"zero_shot": {"p@1": 0.6}}
+    commit(tmp_path, record("roberta_psd", "selqa", budget, 0, 0.7, inputs=inputs, baselines=measured))
+    assert reason(recorded(tmp_path), dataset="selqa_from_nq_sentences") == told
+
+
 # ------------------------------------------------------------------ a model at chance
 
 

@@ -61,7 +61,7 @@ class Paper:
         self.name, self.data = name, yaml.safe_load((root / "experiments" / f"{name}.yml").read_text("utf-8"))
         files = sorted((root / "results" / name).glob("*/*.json"))
         own = [json.loads(path.read_text("utf-8")) for path in files]
-        self.records = [*own, *(part for one in own for part in transferred(one))]
+        self.records = [*own, *(part | before_training(part, own) for one in own for part in transferred(one))]
         self.rows, self.scale = self.data["rows"], 100 if self.data["unit"] == "fraction" else 1
 
     def title(self, row: str) -> str:
@@ -105,9 +105,19 @@ class Paper:
 
 def transferred(record: dict):
     """What a record says of the data sets that its model ranked without more training, as records of their own."""
-    kept = ("row", "budget", "seed", "settings", "earlier", "notebook", "name", "versions", "created")
+    kept = ("row", "budget", "seed", "settings", "inputs", "earlier", "notebook", "name", "versions", "created")
     for name, part in record.get("transfer", {}).items():
         yield {key: record[key] for key in kept if key in record} | part | {"dataset": f"{name}_from_{record['dataset']}"}
+
+
+def before_training(part: dict, own: list[dict]) -> dict:
+    """The baselines of what a model only ranked, with those of its encoder as runs measured it that learn from the same data."""
+    encoder = lambda one: [*one.get("earlier", []), one][0].get("inputs", {}).get("model")
+    for one in own:
+        known = (one["budget"], one.get("inputs", {}).get("dataset"), encoder(one)) == (part["budget"], part["fingerprint"], encoder(part))
+        if known and "zero_shot" in (one.get("baselines") or {}):
+            return {"baselines": part["baselines"] | {"zero_shot": one["baselines"]["zero_shot"]}}
+    return {}
 
 
 def untrained(records: list[dict]) -> bool:
