@@ -167,7 +167,7 @@ def test_how_much_text_budget_small_reads():
 
 def test_how_many_questions_and_how_many_docstrings_there_are():
     pooled = EVERY[(EVERY["sample"] == "dev and test") & EVERY.paper.isin(PRETRAINING)]
-    expected = {"pydocs": [480], "trecqa": [137], "wikiqa": [359], "nq_sentences": [1901]}
+    expected = {"pydocs": [480], "trecqa": [137], "wikiqa": [359], "nq_sentences": [1901], "selqa": [1142]}
     assert pooled.groupby("dataset").questions.unique().map(list).to_dict() == expected
 
 
