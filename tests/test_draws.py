@@ -54,6 +54,6 @@ def test_keys_equal_python_integers_whether_words_are_scalars_or_arrays(words, l
     assert keyed(np.array(words[:1]), *words[1:], last).tolist() == [expected]
 
 
-def test_mix_is_the_same_across_its_blocks():
+def test_mix_of_a_large_array_is_that_of_each_number():
     many = np.arange(100_000, dtype=np.uint64)
     assert mix(many)[[0, 32_767, 32_768, 99_999]].tolist() == [slow_mix(n) for n in (0, 32_767, 32_768, 99_999)]
