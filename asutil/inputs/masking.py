@@ -7,7 +7,6 @@ from .template import Template
 
 MASKING = np.uint64(0x9E3779B97F4A7C15)  # the step from one token's draw to the next
 OTHER = 8  # of 10: a chosen token becomes <mask> below it, another token at it, and stays above it
-ROWS = 256  # examples whose draws stay in a core's cache
 SHARE = 0.15  # of the tokens: Devlin et al. 2019, section 3.1, and the papers
 
 
@@ -34,31 +33,15 @@ def mask(
     Special tokens are never chosen. The draw of a token is a function of its example's key and its position in the example.
     Shapes: key (B,) -> ids (N,) with masks, places (M,) in the flat ids, targets (M,)
     """
-    places, draw = _chosen(ragged, key, share)
-    targets = ragged.ids[places].astype(np.int64)
-    own = np.flatnonzero(~template.is_special[targets])
-    places, draw, targets = places[own], draw[own], targets[own]
+    # draw = mix(key + (position in the example + 1) * MASKING)
+    first = key - ragged.offsets[:-1].astype(np.uint64) * MASKING
+    draw = mix(np.arange(1, len(ragged.ids) + 1, dtype=np.uint64) * MASKING + np.repeat(first, ragged.lengths))
+    places = np.flatnonzero(draw < int(share * 2**32) << 32)
+    places = places[~template.is_special[ragged.ids[places]]]
+    draw, targets = draw[places], ragged.ids[places].astype(np.int64)
     fate = below(mix(draw), 10)
     other = np.flatnonzero(fate == OTHER)
     ids = ragged.ids.copy()
     ids[places[np.flatnonzero(fate < OTHER)]] = template.mask
     ids[places[other]] = template.vocabulary[below(mix(draw[other] ^ np.uint64(0xA5A5A5A5)), len(template.vocabulary))]
     return ids, places, targets
-
-
-def _chosen(ragged, key, share):
-    """The places that are drawn, special tokens too, and their draws. Shapes: (M,), (M,)"""
-    # draw = mix(key + (position in the example + 1) * MASKING); the example's own terms are added once an example
-    first = key - ragged.offsets[:-1].astype(np.uint64) * MASKING
-    limit = int(share * 2**32) << 32
-    places, draws = [np.zeros(0, np.int64)], [np.zeros(0, np.uint64)]
-    for row in range(0, len(key), ROWS):
-        begin, end = ragged.offsets[row], ragged.offsets[min(row + ROWS, len(key))]
-        draw = np.arange(begin + 1, end + 1, dtype=np.uint64)
-        draw *= MASKING
-        draw += np.repeat(first[row : row + ROWS], ragged.lengths[row : row + ROWS])
-        draw = mix(draw)
-        drawn = np.flatnonzero(draw < limit)
-        places.append(begin + drawn)
-        draws.append(draw[drawn])
-    return np.concatenate(places), np.concatenate(draws)
