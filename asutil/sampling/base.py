@@ -149,13 +149,3 @@ class BaseSampler(ABC):
         from ..inputs import pairs
 
         return pairs.padded_batch(self, indices)
-
-
-def group_runs(groups: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Where runs of one group begin, and the run of each example.
-
-    A group's examples mostly come together: what they share is made once for each run of them.
-    Shapes: (B,) -> (R,), (B,)
-    """
-    begins = np.flatnonzero(np.diff(groups, prepend=-1))
-    return begins, np.repeat(np.arange(len(begins)), np.diff(begins, append=len(groups)))

@@ -6,7 +6,7 @@ import numpy as np
 
 from ..corpus import tokenizing
 from ..draws import below, keyed, permuted
-from .base import BEFORE, FOREIGN, LENGTHS, NEGATIVES, PLACES, REDRAWS, SIBLING, STEP, WALK, BaseSampler, group_runs
+from .base import BEFORE, FOREIGN, LENGTHS, NEGATIVES, PLACES, REDRAWS, SIBLING, STEP, WALK, BaseSampler
 from .formulas import span
 from .spans import EASY, HARD, POSITIVE, Columns, Spans
 
@@ -141,8 +141,7 @@ class PairSampler(BaseSampler):
         """The examples with these numbers as sentence ranges. Raises: IndexError for a number outside the epoch."""
         indices = self._numbers(indices)
         groups, slots = np.divmod(indices, 1 + self.negatives)
-        begins, runs = group_runs(groups)
-        pairs = self._positives(self.anchors[permuted(groups[begins], self.groups, self.key)]).take(runs)
+        pairs = self._positives(self.anchors[permuted(groups, self.groups, self.key)])
         kinds = np.full(len(indices), POSITIVE, np.int8)
         rows = np.flatnonzero(slots)
         if self.rule.swap:
@@ -161,7 +160,7 @@ class PairSampler(BaseSampler):
         first, second, q = self.rule.positive(self, p, *self.extent(p), a, b, keyed(self.key, PLACES, p))
         if q is not p:
             self._require_own_document(p, q)
-        return Pairs(p, a, b, first, self._with_context(q, first, second), q)
+        return Pairs(p, a, b, first, self._with_context(q, first, second), q.copy())  # p itself, often
 
     def _require_own_document(self, p, q):
         documents = self.corpus.document_of[p]

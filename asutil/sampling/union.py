@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from ..draws import permuted
-from .base import BaseSampler, group_runs
+from .base import BaseSampler
 from .objective import OBJECTIVES
 from .spans import Spans
 
@@ -31,8 +31,7 @@ class UnionSampler(BaseSampler):
         """The examples with these numbers as sentence ranges. Raises: IndexError for a number outside the epoch."""
         indices = self._numbers(indices)
         groups, slots = np.divmod(indices, 1 + self.negatives)
-        begins, runs = group_runs(groups)
-        places = permuted(groups[begins], self.groups, self.key)[runs]
+        places = permuted(groups, self.groups, self.key)
         owners, numbers = np.divmod(places, self.groups // len(self.members))
         rows, parts = [], []
         for owner, member in enumerate(self.members):
