@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from torch.autograd.function import Function, once_differentiable
 from torch.nn.functional import dropout as dropout_of
 from torch.nn.functional import scaled_dot_product_attention
 
@@ -192,7 +191,7 @@ def _by_block(query, key, value, cu_seq_lens, longest, dropout, scaling, reach):
     Shapes: (N, heads, D) -> (N, heads, D), by way of (B, heads, length, D)
     """
     blocks = _blocks(cu_seq_lens, reach)
-    parts = [_Rows.apply(each, blocks.tokens, blocks.places, None).split(blocks.sizes) for each in (query, key, value)]
+    parts = [each.index_select(0, blocks.tokens).split(blocks.sizes) for each in (query, key, value)]
     attended = []
     for (length, count), hidden, *rows in zip(blocks.runs, blocks.hidden, *parts):
         rows = [part.unflatten(0, (count, length)).transpose(1, 2) for part in rows]
@@ -201,20 +200,18 @@ def _by_block(query, key, value, cu_seq_lens, longest, dropout, scaling, reach):
             weights.masked_fill_(hidden, -torch.inf)
         weights = dropout_of(weights.softmax(-1), dropout)
         attended.append((weights @ rows[2]).transpose(1, 2).flatten(0, 1))
-    return _Rows.apply(torch.cat(attended), blocks.places, blocks.tokens, blocks.real)
+    return torch.cat(attended).index_select(0, blocks.places)
 
 
 class _Blocks(NamedTuple):
     """A packed row with each example padded to a multiple of STEP tokens, in S places.
 
-    tokens (S,): the token in each place, of padding the example's last; places (N,): where each token is; real (S, 1, 1);
-    runs: (length, number) of neighbouring examples of one padded length; sizes: their places; hidden: what a query does not see, None
-    where it sees everything.
+    tokens (S,): the token in each place, of padding the example's last; places (N,): where each token is; runs: (length, number) of
+    neighbouring examples of one padded length; sizes: their places; hidden: what a query does not see, None where it sees everything.
     """
 
     tokens: torch.Tensor
     places: torch.Tensor
-    real: torch.Tensor
     runs: list[tuple[int, int]]
     sizes: list[int]
     hidden: list[torch.Tensor | None]
@@ -231,7 +228,7 @@ def _blocks(cu_seq_lens, reach: int) -> _Blocks:
     sizes = [length * count for length, count in runs]
     hidden = [_hidden(part.view(count, 1, 1, length), reach) for (length, count), part in zip(runs, real.split(sizes))]
     tokens = starts.repeat_interleave(padded) + position.minimum(last)
-    return _Blocks(tokens, real.nonzero()[:, 0], real[:, None, None], runs, sizes, hidden)
+    return _Blocks(tokens, real.nonzero()[:, 0], runs, sizes, hidden)
 
 
 def _hidden(real, reach: int) -> torch.Tensor | None:
@@ -245,25 +242,6 @@ def _hidden(real, reach: int) -> torch.Tensor | None:
         far = (position[:, None] - position).abs() > reach
         hidden = hidden | (far & real.transpose(2, 3))
     return hidden if hidden.any() else None
-
-
-class _Rows(Function):
-    """values[taken]; the gradient of a value is that of its row, whose number is in `back`, and zero where it is not `real`.
-
-    Every value that counts is in one row, so there is nothing to add up, as the gradient of an index would.
-    Shapes: (N, ...), (S,), (N,), (N, ...) -> (S, ...)
-    """
-
-    @staticmethod
-    def forward(context, values, taken, back, real):
-        context.back, context.real = back, real
-        return values.index_select(0, taken)
-
-    @staticmethod
-    @once_differentiable
-    def backward(context, given):
-        rows = given.index_select(0, context.back)
-        return rows if context.real is None else rows.mul_(context.real), None, None, None
 
 
 @cache
