@@ -1,5 +1,6 @@
 """Token ids -> micro-batches, padded or packed, and optimiser batches addressed by step."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import lru_cache
 
@@ -71,6 +72,27 @@ def laid_out(layout: str | None, ragged: Ragged, labels, pad, micro_tokens, mask
 
         return packed(ragged, labels, pad, micro_tokens, masked, members)
     return micro_batches(ragged, labels, pad, micro_tokens, masked, members)
+
+
+def whole_groups(
+    layout: str | None, ragged: Ragged, present: np.ndarray, pad: int, micro_tokens: int
+) -> Iterator[tuple[np.ndarray, np.ndarray, dict]]:
+    """Micro-batches of whole groups of examples: (groups, places, micro-batch).
+
+    Args:
+        ragged: the members of all groups, group by group. present: which members a group has (G, k).
+    Yields: the numbers of the groups (L,), and where in the micro-batch each of their members is (L, k), -1 for none.
+    """
+    numbers = np.full(present.shape, -1)
+    numbers[present] = np.arange(len(ragged.lengths))
+    longest = np.where(present, ragged.lengths[numbers], 0).max(1)
+    for some in cut(longest, micro_tokens, present.sum(1)):
+        places, here = numbers[some], present[some]
+        rows = places[here]
+        # The members' numbers take the place of labels: they tell the order that the layout gave them.
+        (micro,) = laid_out(layout, ragged.take(rows), np.arange(len(rows)), pad, WHOLE)
+        places[here] = np.argsort(micro["labels"].numpy())
+        yield some, places, micro
 
 
 class PretrainingBatches:
@@ -185,28 +207,17 @@ class ListBatches(FinetuningBatches):
     def __getitem__(self, step: int) -> dict:
         epoch = step // self.steps_an_epoch
         members = self.pairs.members(self.examples(step), keyed(self.seed, epoch, GROUPING))
-        ragged, real = self.pairs.join(members, self.max_tokens), members >= 0
-        sizes = real.sum(1)
-        longest = np.maximum.reduceat(ragged.lengths, sizes.cumsum() - sizes)
-        micro = [self._micro(ragged, members, part) for part in cut(longest, self.micro_tokens, sizes)]
-        answered = (self.pairs.labels_of(members) == 1).any(1)
-        lists = len(members) if self.teacher is not None else int(answered.sum())
-        return optimiser_batch(micro, int(sizes.sum()), len(ragged.ids), lists=lists)
-
-    def _micro(self, ragged: Ragged, members: np.ndarray, part: np.ndarray) -> dict:
-        """The micro-batch of some lists."""
-        everywhere = np.full(members.shape, -1)
-        everywhere[members >= 0] = np.arange(len(ragged.lengths))
-        places = everywhere[part]
-        rows, here = places[places >= 0], members[part]
-        # The pairs' numbers take the place of their labels: they tell the order that the layout gave them.
-        (micro,) = laid_out(self.layout, ragged.take(rows), np.arange(len(rows)), self.pairs.template.pad, WHOLE)
-        lists = np.full(places.shape, -1)
-        lists[places >= 0] = np.argsort(micro["labels"].numpy())
-        columns = {"lists": lists, "labels": self.pairs.labels_of(here).astype(np.int64)}
-        if self.teacher is not None:
-            columns["teacher"] = np.where(here < 0, -np.inf, self.teacher[here]).astype(np.float32)
-        return micro | tensors(columns)
+        ragged, labels = self.pairs.join(members, self.max_tokens), self.pairs.labels_of(members).astype(np.int64)
+        scores = None if self.teacher is None else np.where(members < 0, -np.inf, self.teacher[members])
+        options = self.layout, ragged, members >= 0, self.pairs.template.pad, self.micro_tokens
+        micro = []
+        for some, places, pairs in whole_groups(*options):
+            columns = {"lists": places, "labels": labels[some]}
+            if scores is not None:
+                columns["teacher"] = scores[some].astype(np.float32)
+            micro.append(pairs | tensors(columns))
+        lists = int((labels == 1).any(1).sum()) if scores is None else len(members)
+        return optimiser_batch(micro, len(ragged.lengths), len(ragged.ids), lists=lists)
 
 
 class LongBatches(FinetuningBatches):

@@ -9,7 +9,6 @@ from ..corpus.tokenizing import tokenized
 from ..data.claims import Claim
 from . import batches
 from . import pairs as input_pairs
-from .cut import cut
 from .ragged import Ragged
 from .template import Template
 
@@ -82,24 +81,13 @@ class Pairs(Slots):
     ) -> list[dict]:
         """Micro-batches of whole claims, their pairs padded or packed; firsts (B, K): where each pair begins, -1 for none."""
         present = self._rows[numbers, 1:] >= 0
-        pairs = np.full(present.shape, -1)
-        pairs[present] = np.arange(len(joined.lengths))
-        longest = np.where(present, joined.lengths[pairs], 0).max(1)
-        parts = cut(longest, micro_tokens, present.sum(1))
-        return [
-            self._micro_batch(joined.take(pairs[some][present[some]]), present[some], labels[some], layout)
-            for some in parts
-        ]
-
-    def _micro_batch(self, joined: Ragged, present: np.ndarray, labels: np.ndarray, layout: str | None) -> dict:
-        # The pairs are ordered by length; their numbers take the place of the labels.
-        count = len(joined.lengths)
-        size = count * int(joined.lengths.max())
-        (micro,) = batches.laid_out(layout, joined, np.arange(count), self.template.pad, size)
-        begins = micro["first"] if "first" in micro else torch.arange(count) * micro["input_ids"].shape[1]
-        firsts = torch.full(present.shape, -1)
-        firsts[torch.from_numpy(present)] = torch.empty(count, dtype=torch.int64).scatter_(0, micro["labels"], begins)
-        return micro | {"labels": torch.from_numpy(labels), "firsts": firsts}
+        micro_batches = []
+        for some, places, micro in batches.whole_groups(layout, joined, present, self.template.pad, micro_tokens):
+            places = torch.from_numpy(places)
+            begins = micro["first"][places] if "first" in micro else places * micro["input_ids"].shape[1]
+            firsts = begins.where(places >= 0, -1)
+            micro_batches.append(micro | {"labels": torch.from_numpy(labels[some]), "firsts": firsts})
+        return micro_batches
 
 
 class ClaimBatches(batches.FinetuningBatches):
