@@ -1,41 +1,29 @@
 """What a training is expected to take: its steps and tokens before the first step, the time that is left after the first ones."""
 
 import time
+from collections.abc import Iterable, Iterator
 
 SECONDS = 10.0  # of training that are measured, after the first step; a shorter training needs no estimate
 
 
-class Expectation:
-    """Prints the size of a training, then its expected time. It only reads a clock, so the training stays the same.
+def told(batches: Iterable[dict], steps: int, bar, roughly: str = "about") -> Iterator[dict]:
+    """The batches of a training of so many steps; its size and its expected time are written above its bar, if it is shown.
 
     Args:
-        steps: those to come.
-        bar: the training's bar, above which the lines are written; nothing is printed where it is disabled.
         roughly: the word before the time: "about", or "at most" where the training may stop early.
     """
-
-    def __init__(self, steps: int, bar, roughly: str = "about"):
-        self.steps, self.bar, self.roughly = steps, bar, roughly
-        self.taken = 0
-        self.started = None
-        self.done = bar.disable
-
-    def announce(self, tokens: int) -> None:
-        """Call before each step, with its tokens: prints before the first."""
-        if not self.done and not self.taken:
-            total = int(float(f"{self.steps * tokens:.1e}"))  # two digits: steps differ in their tokens
-            self.bar.write(f"{counted(self.steps, 'step')} to train, about {total:,} tokens")
-
-    def estimate(self) -> None:
-        """Call after each step: prints once, when enough steps were measured."""
-        self.taken += 1
-        left = self.steps - self.taken
-        if self.taken == 1:
-            self.started = time.monotonic()  # the first step also loads and compiles
-        elif not self.done and left and (seconds := time.monotonic() - self.started) >= SECONDS:
-            self.done = True
-            rest = spoken(left * seconds / (self.taken - 1))
-            self.bar.write(f"{self.roughly} {rest} for the {counted(left, 'step')} left, by the first {self.taken}")
+    started = None
+    for taken, batch in enumerate(batches):
+        if taken == 0 and not bar.disable:
+            total = int(float(f"{steps * batch['tokens']:.1e}"))  # two digits: steps differ in their tokens
+            bar.write(f"{counted(steps, 'step')} to train, about {total:,} tokens")
+        elif taken == 1 and not bar.disable:
+            started = time.monotonic()  # the first step also loads and compiles
+        elif started is not None and (seconds := time.monotonic() - started) >= SECONDS:
+            left, started = steps - taken, None
+            rest = spoken(left * seconds / (taken - 1))
+            bar.write(f"{roughly} {rest} for the {counted(left, 'step')} left, by the first {taken}")
+        yield batch
 
 
 def spoken(seconds: float) -> str:

@@ -76,12 +76,9 @@ class StepTrainer:
         loader = DataLoader(self.batches, batch_size=None, sampler=range(self.step, self.steps), **workers)
         hidden = not (options.progress and processes.first())
         with tqdm(total=self.steps, initial=self.step, unit=" steps", disable=hidden, dynamic_ncols=True) as bar:
-            expected = expectation.Expectation(self.steps - self.step, bar, options.roughly)
-            for batch in self._timed(loader):
-                expected.announce(batch["tokens"])
+            for batch in expectation.told(self._timed(loader), self.steps - self.step, bar, options.roughly):
                 grad_norm, rate = self._take_step(batch)
                 bar.update()
-                expected.estimate()
                 last = self.step == self.steps
                 if last or self.step % options.log_every == 0:
                     self._write_log(grad_norm, rate)
