@@ -1,6 +1,5 @@
 """Several processes that train together: their ranks, and their shares of the micro-batches."""
 
-import heapq
 import math
 import os
 from collections.abc import Sequence
@@ -74,11 +73,11 @@ def assigned(micros: Sequence[dict], processes: int) -> list[list[int]]:
         [[0, 3], [1, 2]]
     """
     numbers_of = [[] for _ in range(processes)]
-    loads = [(0, process) for process in range(processes)]
+    loads = [0] * processes
     for number in sorted(range(len(micros)), key=lambda number: -size(micros[number])):
-        load, process = heapq.heappop(loads)
+        process = loads.index(min(loads))
         numbers_of[process].append(number)
-        heapq.heappush(loads, (load + size(micros[number]), process))
+        loads[process] += size(micros[number])
     return [sorted(numbers) for numbers in numbers_of]
 
 
