@@ -1,5 +1,3 @@
-"""AE1: one label from the aggregated evidence of the whole input."""
-
 import torch
 
 from .base import EvidenceHead, head

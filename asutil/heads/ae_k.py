@@ -1,5 +1,3 @@
-"""AEk: the aggregated evidence of k candidates."""
-
 import torch
 
 from .base import EvidenceHead, head

@@ -1,5 +1,3 @@
-"""IE1: one label from the individual evidence of the question or claim."""
-
 import torch
 
 from .base import EvidenceHead, head

@@ -1,5 +1,3 @@
-"""IEk: the individual evidence of k candidates."""
-
 import torch
 
 from .base import EvidenceHead, head

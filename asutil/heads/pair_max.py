@@ -1,5 +1,3 @@
-"""The maximum over pairs: a pairwise baseline of fact verification."""
-
 import torch
 
 from .base import EvidenceHead, head

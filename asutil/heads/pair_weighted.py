@@ -1,5 +1,3 @@
-"""The weighted sum over pairs: a pairwise baseline of fact verification."""
-
 import torch
 from torch import nn
 

@@ -1,5 +1,3 @@
-"""Projections for each type of question."""
-
 import torch
 from torch import nn
 

@@ -1,5 +1,3 @@
-"""The head of the siamese network."""
-
 import torch
 from torch import nn
 

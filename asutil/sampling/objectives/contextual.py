@@ -1,5 +1,3 @@
-"""What the objectives with a context share."""
-
 import numpy as np
 
 from ...draws import below, keyed

@@ -1,5 +1,3 @@
-"""Dynamic Paragraph-level Context."""
-
 import numpy as np
 
 from ..formulas import ranges

@@ -1,5 +1,3 @@
-"""Dynamic Sentence-level Local Context."""
-
 import numpy as np
 
 from ..formulas import ranges

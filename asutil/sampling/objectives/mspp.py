@@ -1,5 +1,3 @@
-"""Multi-Sentences in Paragraph Prediction."""
-
 import numpy as np
 
 from ...draws import below, keyed

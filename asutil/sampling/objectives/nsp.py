@@ -1,5 +1,3 @@
-"""Next Sentence Prediction."""
-
 from ...draws import below, keyed
 from ..formulas import GAP_BEFORE, LENGTH_A, LENGTH_B, span
 from ..objective import Objective, register

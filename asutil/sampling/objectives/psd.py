@@ -1,5 +1,3 @@
-"""Paragraphs in the Same Document."""
-
 import numpy as np
 
 from ...draws import keyed

@@ -1,5 +1,3 @@
-"""Static Document-level Context."""
-
 from ..formulas import span
 from ..objective import register
 from .contextual import Contextual

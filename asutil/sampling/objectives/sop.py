@@ -1,5 +1,3 @@
-"""Sentence Order Prediction."""
-
 from ..objective import register
 from .nsp import nsp
 

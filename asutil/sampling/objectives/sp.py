@@ -1,5 +1,3 @@
-"""Span in Paragraph."""
-
 import numpy as np
 
 from ...draws import below, keyed

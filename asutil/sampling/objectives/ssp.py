@@ -1,5 +1,3 @@
-"""Spans in the Same Paragraph."""
-
 from ...draws import below, keyed
 from ..formulas import LENGTH_A, LENGTH_B, POSITION, span, two_spans
 from ..objective import Objective, register
