@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
+from ..corpus.tokenizing import gathered
 from . import tables
 from .candidates import Candidate as Candidate
 from .candidates import Question as Question
@@ -55,8 +56,7 @@ class Split(Sequence):
 
     def rows(self) -> np.ndarray:
         """The table's row of every candidate, question after question."""
-        sizes = self.stops - self.starts
-        return np.arange(sizes.sum()) + np.repeat(self.starts - np.cumsum(sizes) + sizes, sizes)
+        return gathered(self.starts, self.stops - self.starts)
 
     def frame(self) -> pd.DataFrame:
         """question_id, candidate_id and label of every candidate, without text."""

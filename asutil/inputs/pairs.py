@@ -11,7 +11,7 @@ from tqdm.auto import tqdm
 
 from ..corpus.arrays import read_ranges
 from ..corpus.tokenizing import last_first, longest_first, tokenized
-from .ragged import Batch, Ragged
+from .ragged import Ragged
 from .template import Template
 
 IGNORED = -100
@@ -32,15 +32,6 @@ def join_spans(sampler, spans, template: Template | None = None) -> Ragged:
     lengths = tokens[..., 1] - tokens[..., 0]
     texts = _join(sampler.corpus.tokens, tokens[..., 0], lengths, template, slot_tokens or sampler.max_tokens)
     return as_slots(texts, np.ones(ranges.shape[:2], bool), slot_tokens) if slot_tokens else texts
-
-
-def padded_batch(sampler, indices) -> Batch:
-    """`sampler.batch(indices)`."""
-    spans, template = sampler.spans(indices), Template.of(sampler.corpus.tokenizer, sampler.parts)
-    ragged = join_spans(sampler, spans, template)
-    if sampler.slot_tokens:
-        return ragged.slotted(template.pad, spans.labels, sampler.slot_tokens)
-    return ragged.padded(template.pad, spans.labels)
 
 
 def join_texts(tokens, starts: np.ndarray, lengths: np.ndarray, template: Template, max_tokens: int) -> Ragged:

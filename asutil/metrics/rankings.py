@@ -215,7 +215,6 @@ def auc(labels, scores) -> float:
     right, scores = checked_labels(labels), checked_scores(scores)
     if not 0 < (positives := int(right.sum())) < len(right):
         raise ValueError(f"AUC needs examples of both classes: got {positives} right of {len(right)}")
-    _, places, counts = np.unique(scores, return_inverse=True, return_counts=True)
-    ranks = (counts.cumsum() - (counts - 1) / 2)[places]
+    ranks = pd.Series(scores).rank().to_numpy()
     above = ranks[right].sum() - positives * (positives + 1) / 2
     return float(above / positives / (len(right) - positives))

@@ -172,7 +172,9 @@ class PairEncoder(nn.Module):
         """A micro-batch's share of the parts of the loss of its optimiser batch: [L_mlm, L_pair], and L_td of ELECTRA."""
         pair, mlm, *detection = outputs
         if "lists" in micro:
-            objective = loss_of_lists(pair, micro, batch["lists"])
+            scores = (pair[:, 1] - pair[:, 0])[micro["lists"].clamp(min=0)]
+            loss, target = (losses.distillation, "teacher") if "teacher" in micro else (losses.listwise, "labels")
+            objective = loss(scores, micro[target], batch["lists"])
         else:
             objective = losses.pair(pair, micro["labels"], batch.get("labels", batch["examples"]))
         masked = torch.zeros_like(objective)
@@ -198,14 +200,6 @@ class PairEncoder(nn.Module):
 
     def add_files(self, folder: Path) -> None:
         """Write what a kind of model has besides backbone, heads and tokenizer."""
-
-
-def loss_of_lists(pair: torch.Tensor, micro: dict, total: int) -> torch.Tensor:
-    """The loss of a micro-batch of lists (`inputs.ListBatches`): distillation where it has a teacher's scores, else listwise."""
-    scores = (pair[:, 1] - pair[:, 0])[micro["lists"].clamp(min=0)]
-    if "teacher" in micro:
-        return losses.distillation(scores, micro["teacher"], total)
-    return losses.listwise(scores, micro["labels"], total)
 
 
 def takes_types(backbone: nn.Module) -> bool:

@@ -146,6 +146,10 @@ class BaseSampler(ABC):
 
         Shapes: input_ids (B, T), of mspp (B, S*L); lengths (B,), (B, S); token_type_ids or None; labels (B,), (B, k)
         """
-        from ..inputs import pairs
+        from ..inputs import Template, join_spans
 
-        return pairs.padded_batch(self, indices)
+        spans, template = self.spans(indices), Template.of(self.corpus.tokenizer, self.parts)
+        ragged = join_spans(self, spans, template)
+        if self.slot_tokens:
+            return ragged.slotted(template.pad, spans.labels, self.slot_tokens)
+        return ragged.padded(template.pad, spans.labels)
