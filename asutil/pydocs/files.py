@@ -3,7 +3,6 @@
 import ast
 import gc
 import hashlib
-import json
 import logging
 import sys
 import warnings
@@ -38,7 +37,11 @@ def of_package(package: str) -> Iterator[tuple[str, str, str]]:
         for qualname, text in sorted(_in_file(path), key=itemgetter(0)):
             docstrings.append((module, qualname, text))
             yield module, qualname, text
-    _write_cache(docstrings, cache)
+    try:
+        cache.parent.mkdir(parents=True, exist_ok=True)
+        disk.write_json(cache, {"docstrings": docstrings})
+    except OSError as error:  # without a cache the next reading takes longer, nothing else
+        log.info("docstrings are parsed each time: %s", error)
 
 
 def _modules(package: str) -> Iterator[tuple[str, Path]]:
@@ -87,23 +90,8 @@ def _in_file(path: Path) -> list[tuple[str, str]]:
 def _cached(path: Path) -> list[tuple[str, str, str]] | None:
     """The docstrings in a cache file; None where it is missing or damaged."""
     try:
-        expected, _, content = path.read_bytes().partition(b"\n")
-    except FileNotFoundError:
+        return [tuple(row) for row in disk.read_json(path)["docstrings"]]
+    except (OSError, ValueError) as error:
+        if path.exists():
+            log.info("%s is parsed anew: %s", path.name, error)
         return None
-    except OSError as error:
-        log.info("%s is parsed anew: %s", path.name, error)
-        return None
-    if hashlib.sha256(content).hexdigest().encode() != expected:
-        log.info("%s is parsed anew: it is damaged", path.name)
-        return None
-    return [tuple(row) for row in json.loads(content)]
-
-
-def _write_cache(docstrings: list[tuple[str, str, str]], path: Path) -> None:
-    content = json.dumps(docstrings).encode()
-    digest = hashlib.sha256(content).hexdigest().encode()
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        disk.atomically(path, lambda part: part.write_bytes(digest + b"\n" + content))
-    except OSError as error:  # without a cache the next reading takes longer, nothing else
-        log.info("docstrings are parsed each time: %s", error)
