@@ -137,10 +137,9 @@ def _append(part: Path, rows: list, vectors: np.ndarray, done: list) -> int:
 def _write_at(path: Path, start: int, *pieces) -> int:
     """Write from `start` on, to the disk; the file ends there. Returns: its length."""
     try:
-        with path.open("r+b" if path.exists() else "w+b") as stream:
-            stream.seek(start)
+        with path.open("ab") as stream:
+            stream.truncate(start)
             stream.writelines(pieces)
-            stream.truncate()
             stream.flush()
             os.fsync(stream.fileno())
             return stream.tell()
