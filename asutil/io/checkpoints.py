@@ -1,4 +1,4 @@
-"""Checkpoints: where the weights of a model are, and reading them from safetensors, never from a pickle.
+"""Checkpoints: where the weights of a model are, writing them, and reading them from safetensors, never from a pickle.
 
 A pickled checkpoint can run any code when it is opened.
 """
@@ -18,7 +18,7 @@ import transformers
 from huggingface_hub import hf_hub_download, try_to_load_from_cache
 from huggingface_hub.errors import EntryNotFoundError, LocalEntryNotFoundError
 from safetensors import SafetensorError
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 
 from .. import plugins
 from . import disk, hub, model_folders, weight_shapes
@@ -225,6 +225,31 @@ def saved_heads(path) -> dict[str, torch.Tensor]:
         return load_file(file) if file.is_file() else {}
     except SafetensorError as error:
         raise ValueError(f"{file} is damaged or cut short: {error}") from error
+
+
+def parameters_of(model: torch.nn.Module, heads: Iterable[str]) -> dict[str, torch.nn.Parameter]:
+    """The parameters of some heads of a model by name, without heads that the model lacks."""
+    modules = {head: getattr(model, head) for head in heads if getattr(model, head) is not None}
+    return dict(named for head, module in modules.items() for named in module.named_parameters(head))
+
+
+def save_model(
+    folder: str | Path, model: torch.nn.Module, heads: dict | None, add_files: Callable | None = None
+) -> Path:
+    """Write a model's backbone, which AutoModel loads, its heads and tokenizer, and the files that a kind of model adds: all or nothing.
+
+    Args:
+        heads: parameters by name, for `head.safetensors`; None writes no such file.
+    """
+    with disk.whole_folder(folder) as part, quiet():
+        model.backbone.save_pretrained(part)
+        if heads is not None:
+            tensors = {name: parameter.detach().contiguous() for name, parameter in heads.items()}
+            save_file(tensors, part / HEAD)
+        model.tokenizer.save_pretrained(part)
+        if add_files is not None:
+            add_files(part)
+    return Path(folder)
 
 
 @torch.no_grad()

@@ -35,9 +35,6 @@ from . import (
     pair as pair,
 )
 from . import (
-    saving as saving,
-)
-from . import (
     scoring as scoring,
 )
 from . import (

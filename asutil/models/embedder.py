@@ -20,7 +20,7 @@ from ..inputs import batches, pairs
 from ..inputs.batches import TOKENS_ON_CPU, TOKENS_ON_GPU
 from ..inputs.template import Template
 from ..io import checkpoints, hub, spelling
-from . import loading, saving, scoring, settings
+from . import loading, scoring, settings
 
 POOLINGS = ("mean", "cls", "max")
 ARCHITECTURES = ("siamese", "triplet", "untrained")
@@ -164,8 +164,8 @@ class Embedder(nn.Module):
 
     def save(self, folder: str | Path) -> Path:
         """Write backbone (loads with AutoModel), head and tokenizer, all of it or nothing; sentence-transformers can load the folder."""
-        heads = None if self.siamese is None else saving.parameters_of(self, ["siamese"])
-        return saving.save_model(folder, self, heads, self._for_sentence_transformers)
+        heads = None if self.siamese is None else checkpoints.parameters_of(self, ["siamese"])
+        return checkpoints.save_model(folder, self, heads, self._for_sentence_transformers)
 
     def _for_sentence_transformers(self, folder: Path) -> None:
         modules = [
@@ -251,7 +251,7 @@ def start_from(name: str | Path, tokenizer, embedding: Embedding, seed: int = 0)
     with checkpoints.seeded(seed):
         model = Embedder(backbone, tokenizer, embedding, fresh)
     if model.siamese is not None and former and former.architecture == "siamese":
-        saving.restore(model, ["siamese"], path, name)
+        checkpoints.restore(checkpoints.parameters_of(model, ["siamese"]), checkpoints.saved_heads(path), name)
         model.fresh = ()
     if model.fresh:
         log.warning("%s: fresh weights (seed %d) for %s", name, seed, ", ".join(model.fresh))

@@ -17,7 +17,7 @@ from ..corpus import tokenizers
 from ..heads.question_types import QuestionTypeProjection
 from ..inputs.long import add_markers
 from ..io import checkpoints, spelling
-from . import loading, saving, scoring, settings
+from . import loading, scoring, settings
 
 SIMILARITIES = {"none": ("dot", "cosine"), "shared": ("bilinear", "projected"), "per_type": ("bilinear", "projected")}
 TINY = {"hidden_size": 128, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 512}
@@ -240,7 +240,7 @@ class EvidenceFinder(nn.Module):
 
     def save(self, folder: str | Path) -> Path:
         """Write backbone (loads with AutoModel), heads and tokenizer, all of it or nothing."""
-        return saving.save_model(folder, self, saving.parameters_of(self, self.HEADS))
+        return checkpoints.save_model(folder, self, checkpoints.parameters_of(self, self.HEADS))
 
 
 def tiny_longformer(tokenizer) -> nn.Module:
@@ -303,5 +303,5 @@ def load(name: str | Path) -> EvidenceFinder:
     if finding is None:
         raise ValueError(f"{name} was not trained to find evidence (notebooks/find_evidence.ipynb does that)")
     model = start_from(name, tokenizers.load_tokenizer(name), finding)
-    saving.restore(model, model.HEADS, path, name)
+    checkpoints.restore(checkpoints.parameters_of(model, model.HEADS), checkpoints.saved_heads(path), name)
     return model.to(scoring.device()).eval()

@@ -17,7 +17,7 @@ from transformers.modeling_outputs import BaseModelOutputWithPooling
 from .. import losses
 from ..inputs import packing
 from ..io import checkpoints
-from . import saving, settings
+from . import settings
 
 
 class Given(nn.Module):
@@ -186,7 +186,7 @@ class PairEncoder(nn.Module):
     def head_parameters(self, *names: str) -> dict[str, nn.Parameter]:
         """Parameters of the heads by name, without those that are tied to the backbone's embeddings."""
         tied = self.backbone.get_input_embeddings().weight
-        parameters = saving.parameters_of(self, names or self.HEADS)
+        parameters = checkpoints.parameters_of(self, names or self.HEADS)
         return {name: parameter for name, parameter in parameters.items() if parameter is not tied}
 
     def save(self, folder: str | Path, untrained: tuple[str, ...] = ()) -> Path:
@@ -196,7 +196,7 @@ class PairEncoder(nn.Module):
             untrained: heads that are not written, because they were not trained; whoever loads the model starts them anew.
         """
         learnt = [head for head in self.HEADS if head not in untrained]
-        return saving.save_model(folder, self, self.head_parameters(*learnt), self.add_files)
+        return checkpoints.save_model(folder, self, self.head_parameters(*learnt), self.add_files)
 
     def add_files(self, folder: Path) -> None:
         """Write what a kind of model has besides backbone, heads and tokenizer."""

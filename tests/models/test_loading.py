@@ -23,7 +23,7 @@ from aslab import runs
 from asutil import corpus
 from asutil.corpus import tokenizers
 from asutil.io import checkpoints, disk, hub
-from asutil.models import loading, saving
+from asutil.models import loading
 from asutil.tasks import base, rank, rankers
 from tests.io.fake_hub import commit_of
 
@@ -193,7 +193,7 @@ def full(*_, **__):
 
 def test_a_save_that_fails_leaves_the_former_model(saved, monkeypatch):
     model, folder = saved
-    monkeypatch.setattr(saving, "save_file", full)
+    monkeypatch.setattr(checkpoints, "save_file", full)
     with pytest.raises(OSError, match=r"model could not be written: .*No space left"):
         loading.tiny(model.tokenizer, seed=6).save(folder)
     assert [path.name for path in folder.parent.iterdir()] == ["model"]
