@@ -5,6 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -67,35 +68,13 @@ class TokenisedContext:
         return self.texts[piece][begin:stop].strip()
 
 
-@dataclass
-class Layout:
-    """An input that is being put together, token by token."""
+class Segment(NamedTuple):
+    """Tokens of an input that come one after the other."""
 
-    ids: list[int] = field(default_factory=list)
-    pieces: list[int] = field(default_factory=list)
-    is_global: list[bool] = field(default_factory=list)
-    sentences: list[int] = field(default_factory=list)
-    units: list[tuple[int, int]] = field(default_factory=list)
-    question: int = 0
-
-    def put(self, tokens, piece: int = -1, is_global: bool = False) -> None:
-        self.ids.extend(int(token) for token in tokens)
-        self.pieces.extend([piece] * len(tokens))
-        self.is_global.extend([is_global] * len(tokens))
-
-    def begin_sentence(self, unit: tuple[int, int], marker) -> None:
-        self.sentences.append(len(self.ids))
-        self.units.append(unit)
-        self.put(marker, is_global=True)
-
-    def cut(self, max_tokens: int, after) -> None:
-        """Cut the end, so that the last special tokens fit; a marker with nothing after it marks no sentence."""
-        room = max_tokens - len(after)
-        for column in (self.ids, self.pieces, self.is_global):
-            del column[room:]
-        fit = sum(position < room - 1 for position in self.sentences)
-        del self.sentences[fit:], self.units[fit:]
-        self.put(after)
+    tokens: Sequence[int]
+    piece: int = -1  # the text that they are of, -1 for none
+    is_global: bool = False
+    unit: tuple[int, int] | None = None  # of the marker of a sentence: its passage and number
 
 
 class Contexts:
@@ -132,7 +111,7 @@ class Contexts:
         self.distractors = distractors
         self.questions = list(questions)
         self._template = Template.of(tokenizer, 1)
-        ids = {name: tokenizer.convert_tokens_to_ids(token) for name, token in markers_of(tokenizer).items()}
+        ids = {name: [tokenizer.convert_tokens_to_ids(token)] for name, token in markers_of(tokenizer).items()}
         self._marker = ids if form == "marked" else {}
         self.dropped = Counter(dict.fromkeys(DROPPED, 0))
         # Of all annotators of a question, who come one by one in training.
@@ -199,9 +178,7 @@ class Contexts:
         count = len(question.passages)
         by_passage = [[unit for unit in units if unit[0] == p and unit in chosen] for p in range(count)]
         lay_out = self._marked if self.form == "marked" else self._separated
-        layout = lay_out(by_passage, piece_of, pieces)
-        layout.cut(self.max_tokens, self._template.special[1])
-        read = self._with_answer(question.answers[0], layout, texts)
+        read = self._joined(lay_out(by_passage, piece_of, pieces), question.answers[0], texts)
         missed = len(question.answers[0].evidence) - int(read.evidence.sum())
         others = len(chosen) - len(read.units) - missed
         self.dropped.update(distractors=len(units) - len(chosen), evidence=missed, others=others)
@@ -217,40 +194,38 @@ class Contexts:
         chosen = gold | set(others[: self.distractors])
         return {unit for unit in units if group_of[unit] in chosen}
 
-    def _marked(self, by_passage: list[list], piece_of: dict, pieces: list) -> Layout:
-        layout, marker = Layout(), self._marker
-        layout.put(self._template.special[0], is_global=True)
-        layout.question = len(layout.ids)
-        layout.put([marker["[q]"]], is_global=True)
-        layout.put(pieces[0], 0, is_global=True)
-        layout.put([marker["[/q]"]], is_global=True)
+    def _marked(self, by_passage: list[list], piece_of: dict, pieces: list) -> list[Segment]:
+        marker = self._marker
+        segments = [Segment(self._template.special[0], is_global=True), Segment(marker["[q]"], is_global=True)]
+        segments += [Segment(pieces[0], 0, is_global=True), Segment(marker["[/q]"], is_global=True)]
         for passage, units in enumerate(by_passage):
             if not units:
                 continue
-            layout.put([marker["[doc]"]])
-            layout.put([marker["[t]"]], is_global=True)
-            layout.put(pieces[1 + passage], 1 + passage)
-            layout.put([marker["[/t]"]])
+            segments += [Segment(marker["[doc]"]), Segment(marker["[t]"], is_global=True)]
+            segments += [Segment(pieces[1 + passage], 1 + passage), Segment(marker["[/t]"])]
             for unit in units:
-                layout.begin_sentence(unit, [marker["[s]"]])
-                layout.put(pieces[piece_of[unit]], piece_of[unit])
-                layout.put([marker["[/s]"]])
-            layout.put([marker["[/doc]"]])
-        return layout
+                segments.append(Segment(marker["[s]"], is_global=True, unit=unit))
+                segments += [Segment(pieces[piece_of[unit]], piece_of[unit]), Segment(marker["[/s]"])]
+            segments.append(Segment(marker["[/doc]"]))
+        return segments
 
-    def _separated(self, by_passage: list[list], piece_of: dict, pieces: list) -> Layout:
-        layout = Layout()
+    def _separated(self, by_passage: list[list], piece_of: dict, pieces: list) -> list[Segment]:
         before, after = self._template.special
-        layout.put(before, is_global=True)
-        layout.put(pieces[0], 0, is_global=True)
-        layout.put(after, is_global=True)
+        segments = [Segment(before, is_global=True), Segment(pieces[0], 0, True), Segment(after, is_global=True)]
         for unit in itertools.chain.from_iterable(by_passage):
-            layout.begin_sentence(unit, after[:1])
-            layout.put(pieces[piece_of[unit]], piece_of[unit])
-        return layout
+            segments.append(Segment(after[:1], is_global=True, unit=unit))
+            segments.append(Segment(pieces[piece_of[unit]], piece_of[unit]))
+        return segments
 
-    def _with_answer(self, answer, layout: Layout, texts: list[str]) -> TokenisedContext:
-        pieces = np.array(layout.pieces)
+    def _joined(self, segments: list[Segment], answer, texts: list[str]) -> TokenisedContext:
+        """One input, cut so that the last special tokens fit; a marker with nothing after it marks no sentence."""
+        after = self._template.special[1]
+        room = self.max_tokens - len(after)
+        tokens, pieces, is_global, units = zip(*segments)
+        sizes = list(map(len, tokens))
+        begins = np.cumsum([0, *sizes]).tolist()
+        sentences = {begin: unit for begin, unit in zip(begins, units) if unit and begin < room - 1}
+        pieces = np.append(np.repeat(pieces, sizes)[:room], [-1] * len(after))
         starts, ends = np.zeros(len(pieces), bool), np.zeros(len(pieces), bool)
         if answer.kind in ("span", "extractive"):
             for piece in np.unique(pieces[pieces > 0]):
@@ -259,12 +234,12 @@ class Contexts:
                     if end < count:  # the last text may be cut
                         starts[first + begin] = ends[first + end] = True
         return TokenisedContext(
-            ids=np.array(layout.ids, np.int64),
-            is_global=np.array(layout.is_global),
-            question=layout.question,
-            sentences=np.array(layout.sentences, np.int64),
-            evidence=np.array([unit in answer.evidence for unit in layout.units], bool),
-            units=np.array(layout.units, np.int64).reshape(-1, 2),
+            ids=np.append(np.concatenate(tokens)[:room], after).astype(np.int64),
+            is_global=np.append(np.repeat(is_global, sizes)[:room], [False] * len(after)),
+            question=begins[1] if self.form == "marked" else 0,
+            sentences=np.array(list(sentences), np.int64),
+            evidence=np.array([unit in answer.evidence for unit in sentences.values()], bool),
+            units=np.array(list(sentences.values()), np.int64).reshape(-1, 2),
             kind=self.kinds.index(answer.kind),
             starts=starts,
             ends=ends,
