@@ -55,11 +55,6 @@ class Options:
             raise ValueError("patience needs `evaluate`, which gives the metric to wait for")
 
     @property
-    def roughly(self) -> str:
-        """How an expected time is to be read: with patience the training may stop before."""
-        return "about" if self.patience is None else "at most"
-
-    @property
     def bf16(self) -> bool:
         """Whether the model runs in bf16. Raises: ValueError for bf16 on a GPU that lacks it."""
         where = scoring.device()

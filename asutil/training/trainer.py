@@ -76,7 +76,8 @@ class StepTrainer:
         loader = DataLoader(self.batches, batch_size=None, sampler=range(self.step, self.steps), **workers)
         hidden = not (options.progress and processes.first())
         with tqdm(total=self.steps, initial=self.step, unit=" steps", disable=hidden, dynamic_ncols=True) as bar:
-            for batch in expectation.told(self._timed(loader), self.steps - self.step, bar, options.roughly):
+            roughly = "about" if options.patience is None else "at most"
+            for batch in expectation.told(self._timed(loader), self.steps - self.step, bar, roughly):
                 grad_norm, rate = self._take_step(batch)
                 bar.update()
                 last = self.step == self.steps
