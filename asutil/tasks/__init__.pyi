@@ -1,7 +1,4 @@
 from . import (
-    asked as asked,
-)
-from . import (
     base as base,
 )
 from . import (

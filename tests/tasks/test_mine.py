@@ -148,7 +148,7 @@ class Judge:
     """Scores that have nothing to do with the first ranking's."""
 
     def rank(self, question, candidates):
-        return mine.tasks.asked.best_first(np.array([slow_judge(question, text) for text in candidates]))
+        return mine.tasks.base.best_first(np.array([slow_judge(question, text) for text in candidates]))
 
     def _identity(self):
         return "judge"
