@@ -12,7 +12,7 @@ BLOCK = 1 << 16  # groups that are looked at together when anchors are sought
 
 
 @dataclass(frozen=True)
-class Groups(Columns):
+class Groups:
     """Groups in the order s_0, positives, hard and easy negatives. Shapes: starts, paragraphs (B, k + 1), kinds (B, k), incomplete (B,)
 
     starts: first sentences of the texts. incomplete: groups that lack a text; eligible anchors have none.
@@ -32,12 +32,6 @@ class Pool(Columns):
     count: np.ndarray
     cut: np.ndarray
     gap: np.ndarray
-
-    @classmethod
-    def of_slots(cls, hard, near: "Pool", far: "Pool") -> "Pool":
-        """The pool of every slot: near where it is hard, else far. Shapes: hard (B, slots), pools (B,) -> (B, slots)"""
-        columns = vars(near).keys()
-        return cls(*(np.where(hard, getattr(near, name)[:, None], getattr(far, name)[:, None]) for name in columns))
 
     def number(self, k):
         """The k-th number of the pool."""
@@ -142,27 +136,8 @@ class MultiSentenceSampler(BaseSampler):
         return Spans(ranges, paragraphs, labels, kinds, indices, np.zeros_like(indices))
 
     def _groups(self, p) -> Groups:
+        """Groups around some anchors: each text is drawn until it shares no sentence with those before it."""
         a, b = self.lengths(p)
-        slots = np.arange(self.negatives)
-        near, far = self._pool(p, b, HARD), self._pool(p, b, EASY)
-        hard = (slots < self.hard_negatives) & (near.count[:, None] > slots)
-        pool = Pool.of_slots(hard, near, far)
-        own = self._placed(p, a, b, 0)
-        starts, paragraphs = self._located(pool.number(self._draw(p[:, None], slots, 0, pool.count)), b[:, None])
-        groups = Groups(
-            starts=np.concatenate([own, starts], 1),
-            paragraphs=np.concatenate([np.repeat(p[:, None], own.shape[1], 1), paragraphs], 1),
-            kinds=np.full((len(p), self.positives + self.negatives), POSITIVE, np.int8),
-            incomplete=np.zeros(len(p), bool),
-        )
-        groups.kinds[:, self.positives :] = np.where(hard, HARD, EASY)
-        again = np.flatnonzero(self._clash(groups.starts, a, b) | (pool.count == 0).any(1))
-        if again.size:
-            groups.put(again, self._one_by_one(p[again], a[again], b[again]))
-        return groups
-
-    def _one_by_one(self, p, a, b) -> Groups:
-        """Groups in which a text would clash: each text is drawn until it shares no sentence with those before it."""
         own, texts = 1 + self.positives, 1 + self.positives + self.negatives
         groups = Groups(
             starts=np.zeros((len(p), texts), np.int64),
