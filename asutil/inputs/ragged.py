@@ -97,8 +97,6 @@ class Ragged:
 
 def concatenated(pieces: list[Ragged]) -> Ragged:
     """Several ragged batches as one."""
-    if len(pieces) == 1:
-        return pieces[0]
     starts = np.cumsum([0] + [len(piece.ids) for piece in pieces[:-1]])
     offsets = np.concatenate([[0]] + [piece.offsets[1:] + start for piece, start in zip(pieces, starts)])
     others = ([getattr(piece, name) for piece in pieces] for name in ("types", "positions", "firsts"))
