@@ -1,4 +1,4 @@
-"""Models that embed each text alone: counts, scoring functions, orderings, ranked lists, vectors before and after."""
+"""Models that embed each text alone: counts, scoring functions, ranked lists, vectors before and after."""
 
 import csv
 import io
@@ -8,7 +8,7 @@ from as2_figures import drawn
 from pages import note, numbers, register, report, row, table
 
 from aslab import papers, plan, records, rundir
-from aslab.analysis import claims, comparisons, costs, examples, verdicts
+from aslab.analysis import costs, examples, verdicts
 from aslab.analysis.report import drawable
 from aslab.show import markup, pca
 from aslab.show.lists import beside
@@ -126,40 +126,7 @@ def readout_cell(records: list[dict], name: str) -> Html:
     return markup.number(Html(f"<u>{figure}</u>") if ranks else figure)
 
 
-# ------------------------------------------------------------------ orderings and ranked lists
-
-
-@register("orderings", of_paper=True)
-def ordering_table(data: dict, runs) -> str:
-    """A line two rows that claims are about; for each data set the printed difference, ours, and the verdict on the claim."""
-    judged = {claim.outcome.claim["id"]: claim for claim in claims.judged(data, runs) if claim.family != claims.PYDOCS}
-    orderings, datasets = {}, list(dict.fromkeys(claim["dataset"] for claim in data["claims"]))
-    for claim in data["claims"]:
-        orderings.setdefault((claim["row_a"], claim["sign"], claim["row_b"]), {})[claim["dataset"]] = claim
-    body, words = [], []
-    for (row_a, sign, row_b), claim_of_dataset in orderings.items():
-        relation, cells = "ahead of" if sign == "+" else "behind", []
-        for dataset in datasets:
-            if dataset in claim_of_dataset:
-                printed, ours, word = compared(data, judged[claim_of_dataset[dataset]["id"]])
-                cells += [markup.number(printed), Html(f"{markup.word(word)}<small>{ours}</small>")]
-                words.append(word)
-            else:
-                cells += [markup.number(""), ""]
-        body.append(row(f"{data['rows'][row_a]['name']} {relation} {data['rows'][row_b]['name']}", *cells))
-    counted = ", ".join(f"{words.count(word)} {word}" for word in claims.VERDICTS if word in words)
-    caption = f"{len(words)} orderings of two rows that the paper names: {counted}. Differences in points, ours with the 95 % interval."
-    heads = [head for name in datasets for head in (f"{NAMES[name]}: paper", f"{NAMES[name]}: ours")]
-    return table(caption, ["Claimed", *heads], body)
-
-
-def compared(data: dict, one: claims.Judged) -> tuple[Html, str, str]:
-    """The printed difference of a claim's two rows, ours over questions and seeds, and the verdict."""
-    claim, outcome = one.outcome.claim, one.outcome
-    apart = 100 * comparisons.printed_difference(data, claim).difference
-    theirs = Html(f"{apart:+.1f}{'' if (apart > 0) == (claim['sign'] == '+') else '<small>reversed in print</small>'}")
-    figures = markup.points(outcome.primary).replace(" ", "\u00a0")
-    return theirs, f"{figures} {escape(outcome.reason)}".rstrip(), one.word
+# ------------------------------------------------------------------ ranked lists
 
 
 @register("asked", empty="The paper's own questions: not run, no two runs of these rows hold them.", of_paper=True)

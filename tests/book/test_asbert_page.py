@@ -1,4 +1,4 @@
-"""What the page of ASBERT draws and counts: networks, triplets, counts, orderings, ranked lists and vectors, from made-up records."""
+"""What the page of ASBERT draws and counts: networks, triplets, counts, ranked lists and vectors, from made-up records."""
 
 import inspect
 import re
@@ -13,7 +13,6 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 import torch
-from pages import differences
 
 from aslab import papers, records, runs
 from aslab.analysis import examples
@@ -153,9 +152,6 @@ def test_readouts_of_every_trained_row_are_the_means_of_its_records(page):
     assert made_up.line(html, "Siamese-XLNet")[1:] == ["not run", "–", "–", "–", "–", "–"]
 
 
-# ------------------------------------------------------------------ orderings
-
-
 def records_of(means: dict, dataset="wikiqa", budget="small", seeds=(0,), **more):
     """Made-up committed lines of some rows, as `experiments.records` gives them."""
     each = [(row, mean, seed) for row, mean in means.items() for seed in seeds]
@@ -163,26 +159,6 @@ def records_of(means: dict, dataset="wikiqa", budget="small", seeds=(0,), **more
     columns = {"row": [row for row, *_ in each], "dataset": dataset, "budget": budget, "seed": [seed for *_, seed in each]}
     rest = {"source": records.COMMITTED, "name": "run", "folder": None, "record": made, "earlier": [[] for _ in made]}
     return pd.DataFrame(columns | rest)
-
-
-@pytest.mark.slow
-def test_orderings_are_the_claims_of_the_paper(page):
-    means = {"triplet_bert": 0.9, "siamese_bert": 0.3, "glove": 0.9, "mean_bert": 0.9, "use": 0.9}
-    data, found = papers.read("asbert"), records_of(means, seeds=(0, 1, 2))
-    html = page.ordering_table(data, found)
-    words = lambda table: re.findall(r'as2-verdict as2-[\w-]+">([\w ]+)<', table)
-    said = words(html)
-    assert len(said) == len(data["claims"]) and sorted(said) == sorted(words(differences.claims_table(papers.read("asbert"), found)))
-    counts = [
-        f"{said.count(word)} {word}" for word in ("supported", "no effect beyond 1 point", "reversed", "not testable here", "not run")
-    ]
-    assert f"{len(said)} orderings of two rows that the paper names: {', '.join(counts)}. " in html
-    line = made_up.line(html.replace("\u00a0", " "), "Triplet-BERT ahead of Siamese-BERT")
-    assert line[1] == "+9.1" and line[2].startswith("supported+36.0 [") and line[3:] == ["+14.8", "not run–"]
-    assert made_up.line(html, "USE ahead of GloVe")[2].startswith("no effect beyond 1 point+0.0")
-    assert made_up.line(html, "MEAN-BERT behind GloVe")[2].startswith("not testable here")
-    assert html.count("reversed in print") == 5  # on TREC-QA: XLNet, and four networks against USE
-    assert made_up.line(html, "Triplet-XLNet behind Siamese-XLNet")[3] == "+4.0reversed in print"
 
 
 # ------------------------------------------------------------------ the paper's own questions

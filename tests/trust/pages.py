@@ -46,7 +46,7 @@ SAME_NAME = {  # module -> blocks that have the name of its function
     traced: "budgets",
     traced_benchmarks: "backends benchmarks choices growth latency slot-cosines start trust",
     traced_blocks: "asked claim-verdicts evidence-chance evidence-left-out evidence-near examples learning-curve rank-moves readouts",
-    traced_claims: "answer claims findings headline orderings scorecard t-tests two-tests",
+    traced_claims: "answer claims findings headline scorecard t-tests two-tests",
     traced_figure_claims: "figure-claims",
     traced_gains: "limits",
     traced_laptop: "results",
@@ -82,7 +82,7 @@ NOT_RUN = ("curves", "demo", "runs")  # runs of this machine alone: a copy has n
 # Data, plans (but for what was measured), the project itself, and what to type.
 NO_RESULTS = ("citation", "commands", "counts", "datasets", "download", "folders")
 # Directives whose captions have figures that follow from records.
-WITH_FIGURES = re.compile("^(backbone|backends|choices|costs measured|first-stage|leaderboard|mined|orderings|rankers|t-tests)")
+WITH_FIGURES = re.compile("^(backbone|backends|choices|costs measured|first-stage|leaderboard|mined|rankers|t-tests)")
 BOLD = (
     " Bold: the best of our rows at one budget, and all that an interval over questions at 95 % does not tell from it, "
     "without an adjustment for the number of rows."

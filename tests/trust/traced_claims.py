@@ -67,31 +67,6 @@ def claim_line(paper: Paper, one: Told, verdicts: dict[str, Judged]) -> list[str
     return [*text, f"{points(one.primary)} {origin}".strip(), points(one.test), last]
 
 
-def orderings(root: Path, name: str):
-    paper, lines = Paper(root, name), {}
-    verdicts = on_papers_data(paper)
-    for claim in paper.data["claims"]:
-        lines.setdefault((claim["row_a"], claim["sign"], claim["row_b"]), {})[claim["dataset"]] = verdicts[claim["id"]]
-    datasets = dict.fromkeys(claim["dataset"] for claim in paper.data["claims"])
-    counts = counted([verdicts[claim["id"]].word for claim in paper.data["claims"]])
-    yield (
-        f"{len(paper.data['claims'])} orderings of two rows that the paper names: {counts}. "
-        "Differences in points, ours with the 95 % interval."
-    )
-    for (row, way, other), of in lines.items():
-        cells = []
-        for one in map(of.get, datasets):
-            if one is None:
-                cells += ["", ""]
-                continue
-            gain = printed(paper, one.told.claim)
-            cells += [
-                f"{gain:+.1f}" + ("" if (gain > 0) == (way == "+") else " reversed in print"),
-                f"{one.word} {points(one.told.primary)} {one.told.reason}".strip(),
-            ]
-        yield [f"{paper.title(row)} {'ahead of' if way == '+' else 'behind'} {paper.title(other)}", *cells]
-
-
 # ------------------------------------------------------------------ sentences
 
 
