@@ -1,7 +1,5 @@
 """Models that embed each text alone: counts, scoring functions, ranked lists, vectors before and after."""
 
-import csv
-import io
 from html import escape
 
 from as2_figures import drawn
@@ -15,12 +13,10 @@ from aslab.show.lists import beside
 from aslab.show.markup import NAMES, Html
 from asutil.data.answers import TRIPLETS
 from asutil.data.data_sets import ANSWERS
-from asutil.io import hub
 from asutil.metrics import changes
 
 READOUTS = {"distance": "Distance", "cosine": "Cosine", "dot": "Dot product", "probability": "Probability"}
 READOUT_LEGEND = "MAP in points by each scoring function of the same vectors, mean ± std over seeds; the one that ranks is underlined."
-TAB_SEPARATED = ("wikiqa",)  # released as a .tsv, where a quotation mark may be taken for quoting
 
 # ------------------------------------------------------------------ counts
 
@@ -42,20 +38,17 @@ def triplet_counts(protocol: str) -> str:
 
 @register("counts", files=FILES, of_paper=True)
 def count_table(data: dict, runs, protocol: str) -> str:
-    """The counts that a paper prints for its data sets, next to those of the data under a protocol: a line a split.
-
-    For a data set that is released as a .tsv, also the counts of a reader with quoting.
-    """
+    """The counts that a paper prints for its data sets, next to those of the data under a protocol: a line a split."""
     body = []
     for dataset, splits in data["counts"].items():
         head = [markup.cell(NAMES[dataset], "th", scope="row", rowspan=str(len(splits)))]
         for split, theirs in splits.items():
             ours = ANSWERS[dataset].counts[protocol][split]
-            figures = (_both(theirs), _both(ours), _difference(theirs, ours), quoted(dataset, protocol, split))
+            figures = (_both(theirs), _both(ours), _difference(theirs, ours))
             body.append(markup.line([*head, split, *numbers(*figures)]))
             head = []
     caption = "Questions / candidates, as printed and as they are in the data. Loading checks the counts of the data."
-    return table(caption, ["", "Split", "Paper", "In the data", "Paper − data", 'Read with " as a quote'], body)
+    return table(caption, ["", "Split", "Paper", "In the data", "Paper − data"], body)
 
 
 def _both(counts) -> str:
@@ -67,30 +60,6 @@ def _difference(counts, others) -> str:
     apart = [count - other for count, other in zip(counts, others)]
     signed = (f"{number:+,}".replace("-", "−") if number else "0" for number in apart)
     return " / ".join(signed) if any(apart) else "same"
-
-
-def quoted(dataset: str, protocol: str, split: str) -> str:
-    """The counts of a protocol's split if quotation marks are read as quoting; in words where they are not known."""
-    data = ANSWERS[dataset]
-    if dataset not in TAB_SEPARATED:
-        return "–"
-    if hub.mirror(data.hub_id) is None:
-        return "data not available here"
-    released = hub.table(data.hub_id, data.protocols[protocol][split].file)
-    names = ("question_id", "question", "document_title", "answer", "label")
-    columns = (released[name].to_pylist() for name in names)
-    return _both(read_with_quotes("\t".join(map(str, line)) for line in zip(*columns)))
-
-
-def read_with_quotes(lines) -> tuple[int, int]:
-    """Questions with a right candidate, and their candidates, of tab-separated lines that are read with quoting.
-
-    Empty lines are skipped; a row may have any number of columns, because a quotation mark can swallow the tabs after
-    it.
-    """
-    rows = [line for line in csv.reader(io.StringIO("\n".join(lines)), delimiter="\t") if line]
-    answered = {line[0] for line in rows if line[-1] == "1"}
-    return len(answered), sum(line[0] in answered for line in rows)
 
 
 # ------------------------------------------------------------------ readouts
