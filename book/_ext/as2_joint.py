@@ -147,35 +147,21 @@ def parameter_table(roberta: int, joint: int, k: int = K) -> str:
 
 @register("claim-verdicts", empty="Verdicts one by one: not run, no row has verified claims.", of_paper=True)
 def verdict_table(data: dict, runs: pd.DataFrame) -> str:
-    """A line a row, data set and budget, mean over seeds in points; folded away, confusions of local runs."""
+    """A line a row, data set and budget, mean over seeds in points."""
     runs = runs[[record.get("notebook") == "verify_claims" for record in runs.record]]
     if runs.empty:
         return ""
     names = {f"f1_{name}": verdict for name, verdict in zip(metrics.verdicts.CLASSES, claims.LABELS)}
-    body, folded = [], ""
+    body = []
     for (dataset, budget, source, own), lines in runs.groupby(["dataset", "budget", "source", "row"], sort=False):
         name, where = data["rows"][own]["name"], markup.NAMES.get(dataset, dataset)
         origin = records.origin(budget, source)
         each = [records.values(lines, metric) for metric in ("label_accuracy", *names, "majority")]
         figures = [f"{100 * np.mean(seeds):.1f}" if seeds else "–" for seeds in each]
         body.append(row(name, where, *numbers(*figures), len(lines), origin))
-        first = lines.sort_values("seed").iloc[0]
-        if first.folder is not None:
-            title = f"{name}, {where}, {origin}, seed {first.seed}"
-            folded += render("details.html", summary=title, content=confusion(first))
     heads = ["Row", "Claims", "Label accuracy", *(f"F1, {verdict.lower()}" for verdict in names.values())]
     title = "Verdicts one by one, in points, mean over seeds."
-    return table(title, [*heads, "Majority", "Seeds", "Budget"], body) + folded
-
-
-def confusion(line) -> str:
-    """How often each label got each verdict, from the scores of a run on this machine."""
-    split = records.split(line)
-    name = "scores.parquet" if split == "test" else f"scores_{split}.parquet"
-    scores = rundir.read_table(line.folder, name, ids=("label",))
-    counts = metrics.confusion(scores["label"], metrics.verdicts.predictions(scores))
-    body = [row(verdict, *numbers(*(f"{n:,}" for n in of))) for verdict, of in zip(counts.index, counts.to_numpy())]
-    return table("Each line is a label, each column a verdict.", ["", *counts.columns], body)
+    return table(title, [*heads, "Majority", "Seeds", "Budget"], body)
 
 
 # ------------------------------------------------------------------ slots that differ
