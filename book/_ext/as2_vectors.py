@@ -3,10 +3,10 @@
 from html import escape
 
 from as2_figures import drawn
-from pages import note, numbers, register, report, row, table
+from pages import numbers, register, report, row, table
 
-from aslab import papers, plan, records, rundir
-from aslab.analysis import costs, examples, verdicts
+from aslab import papers, records, rundir
+from aslab.analysis import examples, verdicts
 from aslab.analysis.report import drawable
 from aslab.show import markup, pca
 from aslab.show.lists import beside
@@ -141,12 +141,12 @@ def ranked(line, question_id: str) -> list:
 # ------------------------------------------------------------------ vectors before and after training
 
 
-@register("pca", of_paper=True)
+@register("pca", empty="Vectors: not run.", of_paper=True)
 def components(data: dict, runs, name: str, dataset: str) -> str:
     """Questions with their candidates in two dimensions, by the record of a row on a data set that `drawable` gives."""
     papers.one_of(name, data["rows"], data["slug"], "row")
     line = drawable(runs, name, dataset)
-    return drawn(pca.plot(line.record["pca"]), words_of(line, data)) if line else not_run(data, name, dataset)
+    return drawn(pca.plot(line.record["pca"]), words_of(line, data)) if line else ""
 
 
 def words_of(line, data: dict) -> str:
@@ -169,22 +169,3 @@ def words_of(line, data: dict) -> str:
             f"all dimensions; these two hold {share:.0f} % of the variance."
         )
     return words
-
-
-def not_run(data: dict, row: str, dataset: str) -> str:
-    """A line in place of the figure, with the command that makes it at the smallest budget."""
-    words = f"Vectors of {data['rows'][row]['name']} on {NAMES.get(dataset, dataset)}: not run."
-    commands = (command_of(data, budget, row, dataset) for budget in data.get("budgets", {}))
-    return note(words, next(filter(None, commands), None))
-
-
-def command_of(data: dict, budget: str, row: str, dataset: str) -> str | None:
-    """The command of a row's last run at one budget, with its first seed; None where the budget does not have it.
-
-    The plan gets folders that are no runs, so that it looks for none.
-    """
-    if row not in data["budgets"][budget]["rows"]:
-        return None
-    seeds = data["budgets"][budget]["seeds"][:1]
-    jobs = plan.jobs(data["slug"], budget, [row], seeds, folder_for=costs.planned_folder)
-    return next((job.command for job in reversed(jobs) if job.dataset == dataset), None)

@@ -238,20 +238,6 @@ def test_the_caption_is_computed_from_the_numbers(page):
     assert zero.count("times as far") == 1  # nothing is so many times nothing
 
 
-def test_what_was_not_run_says_how(page):
-    data = papers.read("asbert")
-    said = page.not_run(data, "triplet_bert", "trecqa")
-    command = shlex.split(re.search("<code>(.*?)</code>", said)[1])
-    given = dict(zip(command[3::3], command[4::3]))
-    assert "Triplet-BERT on TREC-QA: not run." in said and command[:2] == ["papermill", "notebooks/embed.ipynb"]
-    assert (given["budget"], given["dataset"], given["architecture"], given["seed"]) == ("small", "trecqa", "triplet", "0")
-    assert set(given) <= set(runs.parameters("embed"))
-    assert "budget laptop" in page.not_run(data, "triplet_roberta", "pydocs") and "budget paper" in page.not_run(
-        data, "triplet_xlnet", "wikiqa"
-    )
-    assert "<code>" not in page.not_run(data, "triplet_bert", "asnq")
-
-
 # ------------------------------------------------------------------ commands
 
 

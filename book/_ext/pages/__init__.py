@@ -114,6 +114,6 @@ def figure(content: str, caption: str) -> Html:
     return render("figure.html", content=Html(content), caption=caption)
 
 
-def note(text: str, command: str | None = None) -> Html:
-    """A line in place of what cannot be shown yet, with the command that makes it."""
-    return render("note.html", text=text, command=command)
+def note(text: str) -> Html:
+    """A line in place of what cannot be shown yet."""
+    return render("note.html", text=text)
