@@ -5,7 +5,7 @@ from html import escape
 import pandas as pd
 
 from aslab import papers
-from aslab.analysis import claims, comparisons, significance_tables, testable
+from aslab.analysis import claims, comparisons, figure_claims, significance_tables, testable
 from aslab.analysis.comparisons import Outcome, rows_of_claim
 from aslab.records import HERE
 from aslab.show import markup
@@ -43,28 +43,31 @@ def claims_table(data: dict, runs: pd.DataFrame) -> str:
 
 
 def _claim_cells(data: dict, outcome: Outcome, verdicts: dict) -> list:
-    """A line of the table; the words of a claim appear once, in a cell that spans the lines of all its metrics."""
     claim, where = outcome.claim, outcome.where
     printed = markup.gain(comparisons.printed_difference(data, claim))
-    metrics = [other["metric"] for other in papers.claims(data) if other["id"] == claim["id"]]
     budget = None if where or outcome.reason else papers.first_budget(data, claim)
     origin = f"needs {budget}" if budget else ""  # the smallest budget that has its rows and its data set
     if where:
         questions = f"{outcome.questions} questions, " * bool(outcome.questions)
         origin = f"{questions}{where.seed_words}, {where.shown_budget}"
-    words = Html(f"{escape(claim['claim'])} <small>{escape(comparisons.with_day(claim['where'], claim))}</small>")
-    claim_cell = markup.cell(words, rowspan=str(len(metrics)))
     judged = verdicts[claim["id"]]
     decides = judged.outcome.claim["metric"] == claim["metric"]
     word = "" if where and where.source == HERE else judged.word  # a verdict is on committed runs
     return [
-        *([claim_cell] if claim["metric"] == metrics[0] else []),
+        *_words_of_claim(claim, papers.claims(data)),
         rows_of_claim(data, claim),
         markup.number(Html(f"{printed}<small>claimed {claim['sign']}</small>")),
         markup.number(Html(f"{stacked(outcome.primary)}<small>{escape(origin)}</small>")),
         markup.number(stacked(outcome.test)),
         markup.said(word, outcome.reason) if decides else "",
     ]
+
+
+def _words_of_claim(claim: dict, every: list[dict]) -> list[Html]:
+    """The words of a claim in a cell that spans the lines of all its metrics; no cell in the lines after the first."""
+    metrics = [other["metric"] for other in every if other["id"] == claim["id"]]
+    words = Html(f"{escape(claim['claim'])} <small>{escape(comparisons.with_day(claim['where'], claim))}</small>")
+    return [markup.cell(words, rowspan=str(len(metrics)))] if claim["metric"] == metrics[0] else []
 
 
 def stacked(test) -> Html:
@@ -91,6 +94,38 @@ def laptop_claims_table(data: dict, runs: pd.DataFrame) -> str:
             head = []
     heads = ["Row A − row B", "Claimed", "Difference [95 %]", "From", "Seeds", "Verdict"]
     return table("Budget laptop, pydocs. Differences in points over questions and seeds.", heads, body)
+
+
+# ------------------------------------------------------------------ claims on figures
+
+FIGURE_CLAIMS = (
+    "Claims on figures that have no values of questions, or on more than two rows: differences in points, printed and ours, with 95 % "
+    "intervals by Student's t over training seeds alone, and the verdict after Holm's adjustment over this table."
+)
+
+
+@register("figure-claims", empty="No such claim.", of_paper=True)
+def figure_claims_table(data: dict, runs: pd.DataFrame) -> str:
+    """A line a claim and metric; "" for a paper without such claims."""
+    body = [markup.line(_figure_claim_cells(data, one)) for one in figure_claims.figure_claims(data, runs)]
+    return table(FIGURE_CLAIMS, ["Claim", "Compared", "Printed", "Ours", "Verdict"], body) if body else ""
+
+
+def _figure_claim_cells(data: dict, one: figure_claims.FigureClaim) -> list:
+    claim = one.claim
+    plus, minus = (" and ".join(data["rows"][row]["name"] for row in claim[side]) for side in ("plus", "minus"))
+    minus = f"({minus})" if len(claim["minus"]) > 1 else minus
+    compared = f"{plus} − {minus}, {NAMES.get(claim['dataset'], claim['dataset'])}, {NAMES[claim['metric']]}"
+    printed = "–" if one.printed is None else f"{100 * one.printed:+.1f}"
+    ours = "–"
+    if one.ours is not None:
+        gain = f"{100 * one.ours.difference:+z.1f}"
+        interval = markup.points(one.ours).removeprefix(f"{gain} ") if one.is_tested else ""
+        origin = f"{one.seeds} seed{'s' * (one.seeds > 1)}, {one.budget}"
+        ours = Html(f"{gain}<small>{escape(' '.join(filter(None, [interval, origin])))}</small>")
+    words = _words_of_claim(claim, papers.claims(data, "figure_claims"))
+    claimed = Html(f"{printed}<small>claimed {claim['sign']}</small>")
+    return [*words, compared, *numbers(claimed, ours), markup.said(one.word, one.reason)]
 
 
 # ------------------------------------------------------------------ the two tests
