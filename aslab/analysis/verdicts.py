@@ -79,20 +79,9 @@ def question_count(lines: pd.DataFrame) -> int | None:
 
 def at_largest_budget(runs: pd.DataFrame, row: str, dataset: str):
     """(source, budget, records) of a row on a data set, for each source that has some: those of its largest budget."""
-    positions = _positions(runs)
+    own = runs[(runs.row == row) & (runs.dataset == dataset) & (runs.budget != "laptop")]
     for source in (COMMITTED, HERE):
-        made = ((budget, positions.get((row, dataset, source, budget))) for budget in reversed(rundir.BUDGETS[1:]))
-        budget, lines = next(((budget, lines) for budget, lines in made if lines is not None), (None, None))
-        if budget:
-            yield source, budget, runs.iloc[lines]
-
-
-_LAST = {}
-
-
-def _positions(runs: pd.DataFrame) -> dict[tuple[str, str, str, str], np.ndarray]:
-    """(row, dataset, source, budget) -> positions of the lines. Cached for the last frame: a build needs them thousands of times."""
-    if _LAST.get("runs") is not runs:
-        by = ["row", "dataset", "source", "budget"]
-        _LAST.update(runs=runs, positions=runs.groupby(by, sort=False).indices if len(runs) else {})
-    return _LAST["positions"]
+        lines = own[own.source == source]
+        if len(lines):
+            largest = max(lines.budget, key=rundir.BUDGETS.index)
+            yield source, largest, lines[lines.budget == largest]

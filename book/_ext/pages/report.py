@@ -62,40 +62,40 @@ def results_panels(data: dict, runs: pd.DataFrame, table_id: str, links=None) ->
     panels, without = [], []
     for name in table["datasets"]:
         rows = [row for row in table["rows"] if name in data["rows"][row]["published"]]
-        own = [row for row in rows if any(verdicts.at_largest_budget(runs, row, name))]
-        html = _of_dataset(data, table, name, runs, links or {}, rows, own)
-        if own:
+        ours = {row: list(verdicts.at_largest_budget(runs, row, name)) for row in rows}
+        html = _of_dataset(data, table, name, runs, links or {}, ours)
+        if any(ours.values()):
             panels.append((NAMES.get(name, name), html))
         else:
             without.append(html)
     return [*panels, (NOT_RUN, "\n".join(without))] if without else panels
 
 
-def _of_dataset(data: dict, table: dict, dataset: str, runs: pd.DataFrame, links: dict, rows, own) -> str:
+def _of_dataset(data: dict, table: dict, dataset: str, runs: pd.DataFrame, links: dict, ours: dict[str, list]) -> str:
     """The table of a data set: untrained baselines, each row's printed line and ours; rows without runs folded away.
 
     Where all our lines have the verdict "reduced budget", the caption has it in place of a column.
 
     Args:
-        own: those of `rows` that have runs.
+        ours: row -> what `verdicts.at_largest_budget` gives of it.
     """
-    metrics = _metrics(table, [data["rows"][name]["published"][dataset] for name in rows])
-    groups = [lines for row in own for _, _, lines in verdicts.at_largest_budget(runs, row, dataset)]
-    ours = pd.concat(groups) if groups else runs[:0]
-    best, origins = best_cells(data, ours, metrics), Origins(links, models(ours))
+    metrics = _metrics(table, [data["rows"][name]["published"][dataset] for name in ours])
+    groups = [lines for made in ours.values() for _, _, lines in made]
+    own = pd.concat(groups) if groups else runs[:0]
+    best, origins = best_cells(data, own, metrics), Origins(links, models(own))
 
     def lines_of(names: list[str]):
         """(cells, kind) of each line: a row's printed line and ours, with its name once."""
         for name in names:
-            lines = list(_printed_line(data, table, name, dataset, metrics, runs))
-            lines += _our_lines(data, name, dataset, metrics, runs, origins, best)
+            lines = list(_printed_line(data, table, name, dataset, metrics, runs[:0], bool(ours[name])))
+            lines += _our_lines(data, name, dataset, metrics, runs, origins, best, ours[name])
             heads = [_row_head(data["rows"][name], len(lines)), *[[]] * (len(lines) - 1)]
             yield from (([*head, *cells], kind) for head, (cells, kind) in zip(heads, lines))
 
-    beside = [row for row in rows if row in own or ("system_of" in data["rows"][row] and own)]
-    folded = [row for row in rows if row not in beside]
+    beside = [row for row in ours if len(own) and (ours[row] or "system_of" in data["rows"][row])]
+    folded = [row for row in ours if row not in beside]
     html = ""
-    if own:
+    if beside:
         lines = list(lines_of(beside))
         reduced = all(cells[-1] == markup.said("reduced budget") for cells, kind in lines if not kind)
         body = baseline_lines(runs[(runs.dataset == dataset) & (runs.budget != "laptop")], metrics, 3 - reduced)
@@ -103,7 +103,7 @@ def _of_dataset(data: dict, table: dict, dataset: str, runs: pd.DataFrame, links
         words = [BEST] * bool(best) + origins.words + [REDUCED] * reduced
         html = _titled(table, dataset, metrics, body, words, [] if reduced else ["Verdict"])
     if folded:
-        words = f"{NAMES.get(dataset, dataset)}: {len(folded)} of {len(rows)} rows without runs of ours"
+        words = f"{NAMES.get(dataset, dataset)}: {len(folded)} of {len(ours)} rows without runs of ours"
         content = _titled(table, dataset, metrics, [markup.line(*line) for line in lines_of(folded)])
         html += render("details.html", kind="as2-folded", summary=words, content=content)
     return html
@@ -142,14 +142,14 @@ def _row_head(content: dict, lines: int) -> list[Html]:
     return [markup.cell(name, "th", scope="row", rowspan=str(lines))]
 
 
-def _printed_line(data: dict, table: dict, row: str, dataset: str, metrics, runs: pd.DataFrame):
+def _printed_line(data: dict, table: dict, row: str, dataset: str, metrics, no_runs: pd.DataFrame, ran: bool):
     """The printed line of a row; without printed figures, a line of ours that is not run, if it is not."""
-    content, ran = data["rows"][row], any(verdicts.at_largest_budget(runs, row, dataset))
+    content = data["rows"][row]
     printed = any(metric in content["published"][dataset] for metric in metrics)
     if ran and not printed:
         return
     others = "system_of" in content  # a system of another paper, which is never trained here
-    words = [] if ran or others else verdicts.of_cells(data, row, dataset, metrics, runs.iloc[:0])
+    words = [] if ran or others else verdicts.of_cells(data, row, dataset, metrics, no_runs)
     theirs = [printed_cell(data, row, dataset, metric) for metric in metrics]
     single = dataset == PRETRAINING  # one model a row, pre-trained once
     seeds = "–" if single or others else table.get("runs", data.get("runs")) or "–"
@@ -157,10 +157,10 @@ def _printed_line(data: dict, table: dict, row: str, dataset: str, metrics, runs
     yield [origin, *theirs, *budget, _verdict_cell(metrics, words)], "as2-from-paper" * printed
 
 
-def _our_lines(data: dict, row: str, dataset: str, metrics, runs: pd.DataFrame, origins: "Origins", best: set):
+def _our_lines(data: dict, row: str, dataset: str, metrics, runs: pd.DataFrame, origins: "Origins", best: set, ours):
     """A line of ours for each source that has runs of a row; of a re-ranking's candidates alone beside printed figures of these."""
     as_printed = bool(data["rows"][row]["published"][dataset])
-    for source, budget, lines in verdicts.at_largest_budget(runs, row, dataset):
+    for source, budget, lines in ours:
         figures = our_cells(data, lines, runs, metrics, best, as_printed=as_printed)
         verdict = _verdict_cell(metrics, verdicts.of_cells(data, row, dataset, metrics, lines))
         yield [origins.cell(source, lines), *figures, seed_count(data, lines), budget, verdict], ""
