@@ -1,6 +1,7 @@
 """Text of the data set in the pages of committed notebooks: read where the book is built, as the notebooks themselves have none."""
 
 import json
+from functools import cache
 from pathlib import Path
 
 import nbformat
@@ -26,18 +27,20 @@ def begin(app, env, docnames: list[str]):
     for page in docnames if executes() else ():
         if page.startswith((LESSONS, REPORTS)):
             begun(app, page, Path(env.doc2path(page)).read_text("utf-8"), sources(page))
-        elif page.startswith(GALLERY) and may_show(one := of_page(page)):
+        elif one := with_text().get(page):
             begun(app, *first_text(app, one))
 
 
 def with_texts(app, page, source):
     """The page of a committed notebook with the text that its cells show, where this machine has what the run has read."""
-    if page.startswith(GALLERY) and executes() and may_show(one := of_page(page)):
+    if executes() and (one := with_text().get(page)):
         source[0] = json.dumps(filled(json.loads(source[0]), one, executed_once(app, *first_text(app, one))))
 
 
-def of_page(page: str) -> Executed:
-    return next(one for one in executed() if one.path.stem == page.removeprefix(GALLERY))
+@cache
+def with_text() -> dict[str, Executed]:
+    """Page -> its committed notebook, of those whose text this machine has and may show."""
+    return {f"{GALLERY}{one.path.stem}": one for one in executed() if may_show(one)}
 
 
 def first_text(app, one: Executed) -> tuple[str, str, list[Path]]:
