@@ -57,13 +57,9 @@ def for_page(output: dict, prefix: str) -> dict:
         aligned = {"text/html": NUMBER.sub(r'<td class="as2-number">\1</td>', html)}
         return output | {"data": data | aligned} if "text/html" in data else output
     words = output["metadata"].get(SVG, {}).get("alt", "A plot of this run.")
-    html = inlined("".join(data[SVG]), words, prefix)
+    svg = ID.sub(rf"\g<1>{prefix}", in_page_colours("".join(data[SVG])))  # ids of two plots are kept apart
+    html = pages.figure(svg, words)
     return output | {"data": {"text/html": html, "text/plain": words}, "metadata": {}}
-
-
-def inlined(svg: str, words: str, prefix: str) -> str:
-    """A saved plot as a figure of the page; `prefix` keeps the ids of two plots apart."""
-    return pages.figure(ID.sub(rf"\g<1>{prefix}", in_page_colours(svg)), words)
 
 
 def title_of(one: Executed) -> str:

@@ -28,10 +28,6 @@ MENDED = {
     r'(?s)<div id="jb-print-docs-body".*?(?=<div id="searchbox">)': "",
     # Code in the colour of text has marks: half of a source's bytes.
     r'<span class="(?:n|nn|nx|o|p|pm|pre|w)">([^<]*)</span>': r"\1",
-    # Parameters are definitions without terms.
-    r'(?s)<dl>\s*(<dd><em class="sig-param".*?)</dl>': lambda found: (
-        f'<span class="as2-parameters">{found[1].replace("dd>", "span>")}</span>'
-    ),
     # A head has no words.
     r"<thead>\s*<tr[^>]*>(?:\s*<td></td>)+\s*</tr>\s*</thead>": "",
 }
