@@ -5,6 +5,7 @@ import hashlib
 import importlib.metadata
 import os
 import platform
+import resource
 import subprocess
 import sys
 from datetime import UTC, datetime
@@ -25,7 +26,8 @@ def of_project(folder: Path) -> dict:
             versions[name] = importlib.metadata.version(name)
     torch = sys.modules.get("torch")
     cuda = torch.cuda if torch and torch.cuda.is_available() else None
-    hardware = {"cpu_cores": os.cpu_count(), "architecture": platform.machine(), "system": platform.system()}
+    system = platform.system()
+    hardware = {"cpu_cores": os.cpu_count(), "architecture": platform.machine(), "system": system}
     hardware["gpu"] = cuda.get_device_name() if cuda else None
     if cuda:
         hardware |= {"gpus": cuda.device_count(), "cuda": torch.version.cuda}
@@ -35,7 +37,7 @@ def of_project(folder: Path) -> dict:
         "commit": _commit(folder),
         "sources_sha256": sources_sha256(),
         **({"hub_commits": dict(sorted(hub.commits.items()))} if hub.commits else {}),
-        "peak_memory_bytes": _peak_memory(),
+        "peak_memory_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if system == "Darwin" else 1024),
         **({"peak_gpu_memory_bytes": cuda.max_memory_allocated()} if cuda else {}),
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
     }
@@ -53,15 +55,6 @@ def sources_sha256() -> str:
 def source_files(package: Path) -> list[tuple[str, Path]]:
     """The names and paths of all source files of a package and its folders, sorted by name."""
     return sorted((path.relative_to(package).as_posix(), path) for path in package.rglob("*.py"))
-
-
-def _peak_memory() -> int:
-    try:
-        import resource
-    except ImportError:  # not a POSIX system
-        return 0
-    unit = 1 if sys.platform == "darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
 def _commit(folder: Path) -> str:
