@@ -9,6 +9,7 @@ from asutil.metrics import significance
 from .. import papers, records, rundir
 from ..records import COMMITTED
 from . import testable
+from .comparisons import rows_and_runs
 
 
 class Entry(NamedTuple):
@@ -24,12 +25,15 @@ class Entry(NamedTuple):
     questions: pd.DataFrame
 
 
-def entries(dataset: str, runs: dict[str, pd.DataFrame] | None = None, folder=None) -> list[Entry]:
-    """Every row with committed records of ranking on a data set above budget laptop; the same runs under two names are one entry."""
+def entries(dataset: str, read=rows_and_runs) -> list[Entry]:
+    """Every row with committed records of ranking on a data set above budget laptop; the same runs under two names are one entry.
+
+    Args:
+        read: paper -> its file and its records.
+    """
     made = {}
     for paper in papers.PAPERS:
-        data = papers.read(paper, folder)
-        lines = runs[paper] if runs is not None else records.records(paper, folder=folder)
+        data, lines = read(paper)
         lines = lines[(lines.source == COMMITTED) & (lines.dataset == dataset) & (lines.budget != "laptop")]
         for row, own in lines.groupby("row", sort=False):
             largest = max(own.budget, key=rundir.BUDGETS.index)

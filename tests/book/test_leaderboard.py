@@ -20,7 +20,7 @@ def board(folder, draws=500):
     found = recorded(folder)
     again = found[found.row == "roberta_base"].assign(row="pairwise_roberta_base")
     runs = dict.fromkeys(papers.PAPERS, found.iloc[:0]) | {PAPER: found, "joint_inference": again}
-    return leaderboard.leaderboard("wikiqa", runs, FOLDER, draws)
+    return leaderboard.leaderboard("wikiqa", lambda paper: (papers.read(paper, FOLDER), runs[paper]), draws)
 
 
 @pytest.fixture

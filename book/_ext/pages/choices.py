@@ -24,14 +24,8 @@ def choices() -> str:
     record, backends = rankers.committed("results").get("wikiqa"), benchmarks("backends").get("backends")
     if not record or not backends:
         return ""
-    runs = records.records("asbert")
-    trained = runs[
-        (runs.source == records.COMMITTED)
-        & (runs.row == "triplet_bert")
-        & (runs.dataset == "wikiqa")
-        & (runs.budget == "small")
-    ]
-    each = [records.per_question(line)["average_precision"] for line in trained.itertuples()]
+    runs = records.committed("asbert").query("row == 'triplet_bert' and dataset == 'wikiqa' and budget == 'small'")
+    each = [records.per_question(line)["average_precision"] for line in runs.itertuples()]
     return choices_table(record, backends, pd.concat(each, axis=1).mean(axis=1) if each else None)
 
 

@@ -5,6 +5,7 @@ from html import escape
 import pandas as pd
 
 from aslab import rankers
+from aslab.analysis.comparisons import rows_and_runs
 from aslab.analysis.leaderboard import Entry, best_first, entries
 from aslab.show import markup
 from aslab.show.markup import NAMES, Html
@@ -13,12 +14,12 @@ from pages import note, register, row, table
 
 
 @register("leaderboard", "all results", files=["experiments/rankers.yml"])
-def leaderboard(dataset: str, runs: dict[str, pd.DataFrame] | None = None, folder=None, draws: int = 10_000) -> str:
+def leaderboard(dataset: str, read=rows_and_runs, draws: int = 10_000) -> str:
     """A table of all entries on the questions that all of them have, by MAP; an interval is over questions, of the mean over seeds.
 
     Rows whose paired difference to the best has an interval with zero are in bold: they are tied for best.
     """
-    every = entries(dataset, runs, folder)
+    every = entries(dataset, read)
     heads = ["Row", "Begins with", "Seeds", "MAP [95 %]", "P@1 [95 %]", "MRR", "Learnt from answers before"]
     if not every:
         return table(f"{NAMES.get(dataset, dataset)}: not run.", heads, [])
