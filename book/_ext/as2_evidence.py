@@ -4,7 +4,7 @@ from pages import numbers, register, row, table
 
 from aslab import records, rundir
 from aslab.papers import one_of
-from aslab.records import HERE
+from aslab.records import COMMITTED
 from aslab.show import markup
 from aslab.show.markup import NAMES
 
@@ -20,13 +20,10 @@ SEEN = {
 
 
 def best(runs, name: str, dataset: str):
-    """The records of a row on a data set, of the largest budget, committed ones first; None where there are none."""
+    """The records of a row on a data set, of the largest budget, committed ones first."""
     lines = runs[(runs.row == name) & (runs.dataset == dataset)]
-    if not len(lines):
-        return None
-    each = zip(lines.budget, lines.source)
-    budget, committed = max((rundir.BUDGETS.index(budget), source != HERE) for budget, source in each)
-    return lines[(lines.budget == rundir.BUDGETS[budget]) & ((lines.source != HERE) == committed)]
+    rank = 2 * lines.budget.map(rundir.BUDGETS.index).astype(int) + (lines.source == COMMITTED)
+    return lines[rank == rank.max()]
 
 
 def lines_of(data: dict, runs, places, title, of_place, width: int) -> list[str]:
@@ -39,7 +36,7 @@ def lines_of(data: dict, runs, places, title, of_place, width: int) -> list[str]
     for name, dataset in places:
         one_of(name, data["rows"], data["slug"], "row")
         lines = best(runs, name, dataset)
-        if lines is None:
+        if lines.empty:
             body.append(row(title(name, dataset), markup.word("not run"), *"–" * (width - 1)))
         else:
             body += of_place(title(name, dataset), lines)

@@ -135,7 +135,7 @@ def test_the_largest_budget_is_shown_and_committed_records_first(page):
     parts.append(lines_of("led_base", [0.4], budget="gpu", **here))
     line = made_up.cells(page.near_table(DATA, pd.concat(parts), "hotpotqa", "led_base"))[1]
     assert line[2] == "40.0" and line[-2:] == ["1", "gpu, this machine"]
-    assert page.best(pd.concat(parts), "led_base", "qasper") is None
+    assert page.best(pd.concat(parts), "led_base", "qasper").empty
 
 
 @pytest.mark.parametrize(
