@@ -1,9 +1,9 @@
 """A paper's summary and its page of commands: citation, what differs, figures to download, chains of commands."""
 
-import csv
 from html import escape
 from pathlib import Path
 
+import pandas as pd
 from as2_costs import big
 from as2_pages import PLANNED
 from pages import register, render, row, table
@@ -101,9 +101,8 @@ def write_figures(app, exception) -> None:
         folder.mkdir(exist_ok=True)
         for paper in papers.PAPERS:
             data, runs = comparisons.rows_and_runs(paper)
-            with (folder / f"{paper}.csv").open("w", newline="", encoding="utf-8") as stream:
-                writer = csv.writer(stream, lineterminator="\n")
-                writer.writerows([COLUMNS, *figure_lines(data, runs[runs.source == COMMITTED])])
+            lines = figure_lines(data, runs[runs.source == COMMITTED])
+            pd.DataFrame(lines, columns=COLUMNS, dtype=object).to_csv(folder / f"{paper}.csv", index=False)
 
 
 def figure_lines(data: dict, runs):
