@@ -55,7 +55,7 @@ SOURCES = {
     "modules": module_files,
     "overlap": lambda paper: [*result_files(paper), *measured.files("overlap")],
     "rankers": lambda _: files("experiments/rankers.yml", "results/rankers/*.json"),
-    "repeats": lambda paper: [*result_files(paper), *files(f"results/repeats/{paper or '*'}/**/*.json")],
+    "repeats": lambda _: [*result_files(""), *files("results/repeats/**/*.json")],
     "results": result_files,
     "runs": run_files,
     "slots": lambda _: files("results/joint_inference/slot_cosines.json"),

@@ -1,7 +1,6 @@
 """Runs that were made twice with equal settings, as a table: how often a test calls the two runs different."""
 
 from html import escape
-from pathlib import Path
 
 from aslab import papers, records
 from aslab.analysis import equal_runs
@@ -17,30 +16,26 @@ TITLE = (
 
 
 @register("repeats", "repeats", "No run was made twice with equal settings.")
-def repeats_table(paper: str = "", results: str | Path = "results") -> str:
-    """Every pair of equal runs of a paper, or of all papers with a sentence of counts above; "" where there is none.
+def repeats_table() -> str:
+    """Every pair of equal runs of all papers, with a sentence of counts above; "" where there is none.
 
     A test counts as significant where its 95 % interval leaves out zero.
     """
     body, signs = [], []
-    for slug in [paper] if paper else papers.PAPERS:
-        for pair in equal_runs.pairs(slug, results):
-            compared = [equal_runs.compare(pair, metric, results) for metric in pair.metrics]
+    for paper in papers.PAPERS:
+        for pair in equal_runs.pairs(paper):
+            compared = [equal_runs.compare(pair, metric) for metric in pair.metrics]
             signs += [(both is not None and both.sign != 0, alone.sign != 0) for both, alone in compared]
             body.append(_line(pair, *compared[0]))
     if not body:
         return ""
-    words = "" if paper else f"<p>{_counted(len(body), signs)}</p>"
-    return words + table(TITLE, HEADS, body)
-
-
-def _counted(count: int, signs: list[tuple[bool, bool]]) -> str:
     both, alone = (sum(column) for column in zip(*signs))
-    return (
-        f"{count} pairs of equal runs give {len(signs)} tests: of MAP and P@1, or of the F1 of evidence and of answers. At "
+    words = (
+        f"{len(body)} pairs of equal runs give {len(signs)} tests: of MAP and P@1, or of the F1 of evidence and of answers. At "
         f"level .05 the test over questions and seeds is significant in {both} of {len(signs)}, the bootstrap over questions "
         f"alone in {alone} of {len(signs)}."
     )
+    return f"<p>{words}</p>{table(TITLE, HEADS, body)}"
 
 
 def _line(pair: equal_runs.Pair, both, alone) -> str:
