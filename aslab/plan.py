@@ -78,7 +78,7 @@ def stage_parameters(
     return chosen | ({"also_rank": ",".join(others)} if others else {})
 
 
-def jobs(paper: str, budget: str, rows=None, seeds=None, folder_for=None, folder=None, more=None) -> list[Job]:
+def jobs(paper: str, budget: str, rows=None, seeds=None, folder_for=None, more=None) -> list[Job]:
     """The notebook runs that make a paper's rows at one budget, each once, after the runs that it needs.
 
     The last run of a row is made with every seed, and so is the one before a re-ranking. Earlier runs are made once, with seed 0, or
@@ -98,16 +98,16 @@ def jobs(paper: str, budget: str, rows=None, seeds=None, folder_for=None, folder
         >>> plan[0].command
         'papermill notebooks/pretrain.ipynb -p budget small -p objective psd -p model ... -p corpus ... -p seed 0'
     """
-    return jobs_and_searches(paper, budget, folder, more, folder_for, rows, seeds)[0]
+    return jobs_and_searches(paper, budget, rows, seeds, folder_for, more)[0]
 
 
 def jobs_and_searches(
-    paper: str, budget: str, folder=None, more=None, folder_for=None, rows=None, seeds=None
+    paper: str, budget: str, rows=None, seeds=None, folder_for=None, more=None
 ) -> tuple[list[Job], dict[str, list[Job]]]:
     """The `jobs` of a budget, and its tries by the name of their search, `<paper>-<budget>-<row>-<data set>`."""
     unique, tries = {}, {}
     folder_for = folder_for or partial(runs.folder_for, must_exist=False)
-    for job in _every(paper, budget, rows, seeds, folder_for, folder, more):
+    for job in _every(paper, budget, rows, seeds, folder_for, more):
         if job.search:
             tries.setdefault(job.search, []).append(job)
         known = unique.get(job.folder)
@@ -125,9 +125,9 @@ def after(tries: list[Job]) -> list[Job]:
     return [of_seed(seed) for seed in seeds if seed != first.seed]
 
 
-def _every(paper, budget, rows, seeds, folder_for, folder, more):
+def _every(paper, budget, rows, seeds, folder_for, more):
     """The jobs of a budget; those that several rows share come several times."""
-    data, more = read(paper, folder), more or {}
+    data, more = read(paper), more or {}
     one_of(budget, data.get("budgets", {}), paper, "budget")
     own = data["budgets"][budget]["rows"]
     all_of(rows or (), own, f"{paper}, {budget}", "row")

@@ -32,9 +32,7 @@ COLUMNS = ["row", "dataset", "budget", "seed", "source", "name", "folder", "reco
 # ------------------------------------------------------------------ what was run
 
 
-def records(
-    paper: str, results: str | Path = "results", runs_dir: str | Path = "runs", folder: str | Path | None = None
-) -> pd.DataFrame:
+def records(paper: str, results: str | Path = "results", runs_dir: str | Path = "runs") -> pd.DataFrame:
     """Every record of a paper's rows, the committed ones and those of finished runs on this machine.
 
     A local run belongs to a row when its effective settings are those that the row gives to its notebook at some
@@ -46,14 +44,14 @@ def records(
         a committed record one more for each data set that its model also ranked, as `selqa_from_nq_sentences`.
     Raises: ValueError naming the file of a result that is damaged or in the wrong place.
     """
-    made = committed(paper, results, folder).itertuples(index=False, name=None)
-    local = _local_records(papers.read(paper, folder), runs.read_all(runs_dir), folder)
+    made = committed(paper, results).itertuples(index=False, name=None)
+    local = _local_records(papers.read(paper), runs.read_all(runs_dir))
     return pd.DataFrame([*made, *local], columns=COLUMNS)
 
 
-def committed(paper: str, results: str | Path = "results", folder: str | Path | None = None) -> pd.DataFrame:
+def committed(paper: str, results: str | Path = "results") -> pd.DataFrame:
     """The committed records among `records`: files are read, and nothing is planned. Raises: as `records`."""
-    known = papers.read(paper, folder)["rows"]
+    known = papers.read(paper)["rows"]
     lines = pd.DataFrame(list(_committed_records(known, rundir.root() / results / paper)), columns=COLUMNS)
     lines["record"] = with_zero_shot(lines)
     return lines
@@ -97,7 +95,7 @@ def _committed_records(rows: dict, folder: Path):
             yield row, f"{ranked}{TRANSFER}{dataset}", budget, seed, COMMITTED, name, None, own | part, earlier
 
 
-def _local_records(data: dict, made: pd.DataFrame, folder):
+def _local_records(data: dict, made: pd.DataFrame):
     made = made[made["finished"].astype(bool)]
     # Of runs with the same settings, on data that changed, the newest counts.
     in_time = sorted(made.itertuples(), key=lambda run: run.record.get("created", ""))
@@ -109,7 +107,7 @@ def _local_records(data: dict, made: pd.DataFrame, folder):
 
     by_folder = {run.folder: run for run in made.itertuples()}
     for budget in (name for name in data.get("budgets", {}) if name in set(made["budget"])):
-        plan = {job.folder: job for job in jobs(data["slug"], budget, folder_for=find, folder=folder)}
+        plan = {job.folder: job for job in jobs(data["slug"], budget, folder_for=find)}
         if budget == "paper" and data.get("settings"):
             plan = _by_rules(data, plan, in_time, find)
         for job in plan.values():

@@ -8,7 +8,7 @@ import numpy as np
 import yaml
 from scipy import stats
 
-from aslab import papers, runs
+from aslab import papers, plan, runs
 from aslab import records as measured
 from asutil.io import disk
 from asutil.metrics.significance import Comparison
@@ -82,7 +82,14 @@ def declaring(folder, reasons):
 
 
 def recorded(folder):
-    return measured.records(PAPER, folder, folder / "no runs", FOLDER)
+    return measured.records(PAPER, folder, folder / "no runs")
+
+
+def read_from(folder, monkeypatch):
+    """Papers are read from the files of another folder."""
+    read = papers.read
+    for module in (papers, plan):
+        monkeypatch.setattr(module, "read", lambda paper, other=None: read(paper, other or folder))
 
 
 def reader(lines):

@@ -15,9 +15,9 @@ from .. import papers, plan, records, rundir, runs
 from ..hours import work
 
 
-def planned(paper: str, budget: str = "paper", folder=None) -> list:
+def planned(paper: str, budget: str = "paper") -> list:
     """Every run of a paper's budget: the tries of its searches and the seeds after them. Needs no data or model."""
-    jobs, searches = plan.jobs_and_searches(paper, budget, folder, folder_for=planned_folder)
+    jobs, searches = plan.jobs_and_searches(paper, budget, folder_for=planned_folder)
     return jobs + [job for tries in searches.values() for job in plan.after(tries)]
 
 
@@ -27,16 +27,14 @@ def planned_folder(notebook: str, parameters: dict) -> Path:
     return Path("runs") / f"{notebook}-{digest[:12]}"
 
 
-def table(paper: str, budget: str = "paper", folder=None) -> pd.DataFrame:
+def table(paper: str, budget: str = "paper") -> pd.DataFrame:
     """One line a run: notebook, row, dataset, seed, steps, tokens, and gpu_hours as the paper's file expects them.
 
-    Args:
-        folder: where the YAML files are; the project's experiments/ by default.
     Raises: ValueError for a data set whose size is not known.
     """
-    hours = papers.read(paper, folder)["budgets"][budget].get("gpu_hours", {})
+    hours = papers.read(paper)["budgets"][budget].get("gpu_hours", {})
     lines = []
-    for job in planned(paper, budget, folder):
+    for job in planned(paper, budget):
         steps, tokens, _ = work(job.notebook, runs.settings(job.notebook, job.parameters))
         line = {"notebook": job.notebook, "row": job.row, "dataset": job.dataset, "seed": job.seed}
         lines.append(line | {"steps": steps, "tokens": tokens, "gpu_hours": hours.get(job.notebook, 0)})

@@ -26,12 +26,12 @@ OWN = (
 )
 
 
-def gains_plot(paper: str, folder=None):
+def gains_plot(paper: str):
     """The published gains in P@1 with intervals over seeds, a panel a data set; dashed: the smallest gain that is seen.
 
     Returns: None for a paper whose rows name no baseline.
     """
-    data = papers.read(paper, folder)
+    data = papers.read(paper)
     tests = printed_tests(data)
     by_dataset = limits(data).drop_duplicates("dataset").set_index("dataset")
     frame = tests.assign(name=[data["rows"][row]["name"] for row in tests.row], test=PRINTED)

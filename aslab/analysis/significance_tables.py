@@ -44,8 +44,8 @@ def own_tests(data: dict, runs: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=columns, dtype=object)
 
 
-def printed_tests(data: dict, metric: str = "p@1") -> pd.DataFrame:
-    """The t test of every published row that names a baseline: row, baseline, dataset, pair (a Comparison).
+def printed_tests(data: dict) -> pd.DataFrame:
+    """The t test of the P@1 of every published row that names a baseline: row, baseline, dataset, pair (a Comparison).
 
     A released checkpoint's row repeats the figures of another row; they are tested once.
     """
@@ -54,7 +54,7 @@ def printed_tests(data: dict, metric: str = "p@1") -> pd.DataFrame:
         for dataset, cells in row["published"].items() if row.get("baseline") else ():
             if not any(cells is other for other in tested):
                 tested.append(cells)
-                tests.append((name, row["baseline"], dataset, printed(data, name, dataset, metric)))
+                tests.append((name, row["baseline"], dataset, printed(data, name, dataset, "p@1")))
     tests = pd.DataFrame(tests, columns=["row", "baseline", "dataset", "pair"], dtype=object)
     return tests.dropna(subset="pair", ignore_index=True)
 

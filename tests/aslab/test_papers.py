@@ -11,6 +11,7 @@ from aslab import papers, plan, rundir
 from asutil.data import answers
 
 from ..experiments.made_up import stub
+from ..made_up import read_from
 
 FOLDER = Path(__file__).resolve().parents[2] / "experiments"
 
@@ -173,9 +174,10 @@ def test_what_is_refused(tmp_path, changes, said):
         (stages("verify_claims") | {"budgets.laptop.claims": ["mine"]}, ["mine verify_claims 0", "mine verify_claims 1"]),
     ],
 )
-def test_what_is_taken(tmp_path, changes, planned):
+def test_what_is_taken(tmp_path, monkeypatch, changes, planned):
+    read_from(tmp_path, monkeypatch)
     write(tmp_path, {"budgets.laptop.seeds": [0, 1]} | changes)
-    jobs = plan.jobs("asbert", "laptop", folder_for=stub, folder=tmp_path)
+    jobs = plan.jobs("asbert", "laptop", folder_for=stub)
     assert [f"{job.dataset} {job.notebook} {job.seed}" for job in jobs] == planned
 
 

@@ -13,6 +13,7 @@ from asutil.io import disk
 
 from ..book.tables import results_table
 from ..experiments.made_up import stub
+from ..made_up import read_from
 from .test_papers import write
 
 FOLDER = Path(__file__).resolve().parents[2] / "experiments"
@@ -22,7 +23,7 @@ FOLDER = Path(__file__).resolve().parents[2] / "experiments"
 
 
 def plan(budget, paper="sentence_objectives", **given):
-    return plans.jobs(paper, budget, folder_for=stub, folder=FOLDER, **given)
+    return plans.jobs(paper, budget, folder_for=stub, **given)
 
 
 def test_a_pretraining_run_serves_every_data_set_and_seed():
@@ -142,7 +143,7 @@ def test_records_of_the_own_task_are_those_on_wikipedia(tmp_path):
     for stage in (pre, task):
         given = plans.stage_parameters(data, "roberta_ssp", stage, "paper", "asnq", 0, *made)
         made.append(local_run(tmp_path, stage["notebook"], runs.shown(runs.settings(stage["notebook"], given))))
-    found = records.records("sentence_objectives", tmp_path / "none", tmp_path, FOLDER)
+    found = records.records("sentence_objectives", tmp_path / "none", tmp_path)
     assert found.row.unique().tolist() == ["roberta_ssp"]
     assert found[["dataset", "name"]].to_numpy().tolist() == [["transfer", made[0]], ["pretraining", made[1]]]
     chains = [[*one.earlier, one.record] for one in found.itertuples()]
@@ -164,7 +165,7 @@ def test_a_control_differs_from_its_row_in_the_labels_alone(paper, row, control)
     for budget in ("laptop", "small", "gpu"):
         made = []
         for name in (row, control):
-            jobs = plans.jobs(paper, budget, rows=[name], seeds=[0], folder_for=stub, folder=FOLDER)
+            jobs = plans.jobs(paper, budget, rows=[name], seeds=[0], folder_for=stub)
             made.append([(job.notebook, {key: value for key, value in job.parameters.items() if key != "model"}) for job in jobs])
         (_, theirs), (_, ours) = made[0][0], made[1][0]
         assert ours == {**theirs, "labels": "shuffled"} and made[1][1:] != []
@@ -179,14 +180,15 @@ def searching(folder):
     write(folder, {"budgets.laptop.search": searched, "budgets.laptop.seeds": [0, 1, 2]})
 
 
-def test_a_search_comes_first_and_its_best_on_dev_is_what_the_seeds_get(tmp_path):
+def test_a_search_comes_first_and_its_best_on_dev_is_what_the_seeds_get(tmp_path, monkeypatch):
     searching(tmp_path)
+    read_from(tmp_path, monkeypatch)
 
     def place(notebook, given):
         return tmp_path / "runs" / "-".join([notebook, *(str(given.get(name)) for name in ("epochs", "peak_lr", "seed"))])
 
     def planned():
-        return plans.jobs("asbert", "laptop", folder_for=place, folder=tmp_path)
+        return plans.jobs("asbert", "laptop", folder_for=place)
 
     tries = planned()
     assert [(job.search, job.seed) for job in tries] == [("asbert-laptop-one-own", 0)] * 4
@@ -205,11 +207,11 @@ def test_a_search_comes_first_and_its_best_on_dev_is_what_the_seeds_get(tmp_path
 
 @pytest.mark.slow
 def test_searches_are_named_and_hold_their_tries():
-    jobs, searches = plans.jobs_and_searches("sentence_objectives", "paper", FOLDER)
-    assert jobs == plans.jobs("sentence_objectives", "paper", folder=FOLDER)
+    jobs, searches = plans.jobs_and_searches("sentence_objectives", "paper")
+    assert jobs == plans.jobs("sentence_objectives", "paper")
     assert all(len(tries) == 12 for tries in searches.values())
     assert "sentence_objectives-paper-roberta_ssp-trecqa" in searches and not any("asnq" in name for name in searches)
-    assert plans.jobs_and_searches("sentence_objectives", "small", FOLDER)[1] == {}
+    assert plans.jobs_and_searches("sentence_objectives", "small")[1] == {}
 
 
 def test_parameters_for_every_run_reach_those_that_have_them():
@@ -256,7 +258,7 @@ def test_unknown_names_are_refused():
     with pytest.raises(ValueError, match=r"unknown row 'electra_psd'"):
         plan("small", rows=["electra_psd"])
     with pytest.raises(ValueError, match="unknown row 'gear'"):  # it has no stages: a system of others
-        plans.jobs("joint_inference", "paper", rows=["gear"], folder_for=stub, folder=FOLDER)
+        plans.jobs("joint_inference", "paper", rows=["gear"], folder_for=stub)
 
 
 @pytest.mark.slow
@@ -410,7 +412,7 @@ def test_local_runs_find_their_rows(tmp_path, plain_settings):
     local_run(tmp_path, "finetune", fine | {"model": "pydocs_roberta", "seed": 0, "steps": 999})  # not the row's own parameters
     local_run(tmp_path, "finetune", fine | {"model": "pretrain-000000000000", "seed": 0})  # of a model that is no row's
     (tmp_path / "finetune-111111111111").mkdir()  # not finished
-    found = records.records("sentence_objectives", tmp_path / "none", tmp_path, FOLDER)
+    found = records.records("sentence_objectives", tmp_path / "none", tmp_path)
     assert found[["row", "dataset", "budget", "seed", "source", "name"]].to_numpy().tolist() == [
         ["roberta_base", "pydocs", "laptop", 0, "this machine", base],
         ["roberta_psd", "pretraining", "laptop", 0, "this machine", pre],
@@ -428,10 +430,10 @@ def test_a_record_from_before_a_parameter_came_is_still_its_rows(tmp_path):
         folder = tmp_path / absent
         old = {name: value for name, value in settings.items() if name != absent}
         name = local_run(folder, "finetune", old)
-        found = records.records("sentence_objectives", folder / "none", folder, FOLDER)
+        found = records.records("sentence_objectives", folder / "none", folder)
         assert found[["row", "seed", "name"]].to_numpy().tolist() == [["roberta_base", 1, name]]
     local_run(tmp_path / "other", "finetune", settings | {"weight_decay": 0.5})
-    assert not len(records.records("sentence_objectives", tmp_path / "none", tmp_path / "other", FOLDER))
+    assert not len(records.records("sentence_objectives", tmp_path / "none", tmp_path / "other"))
 
 
 @pytest.mark.slow
@@ -457,7 +459,7 @@ def test_local_runs_at_budget_paper_are_matched_by_the_papers_rules(tmp_path, pr
     for one in made:
         (tmp_path / one["name"]).mkdir()
         disk.write_json(tmp_path / one["name"] / "record.json", one | {"metrics": {}})
-    lines = records.records("sentence_objectives", tmp_path / "none", tmp_path, FOLDER)
+    lines = records.records("sentence_objectives", tmp_path / "none", tmp_path)
     assert lines[["row", "dataset", "seed", "name"]].to_numpy().tolist() == [
         ["roberta_all", one["settings"].get("dataset", "pretraining"), one["seed"], one["name"]] for one in made[: len(expected)]
     ]
@@ -474,7 +476,7 @@ def test_a_run_with_exactly_a_rows_settings_is_no_other_rows(tmp_path):
         name = f"finetune-{number:012d}"
         (tmp_path / name).mkdir()
         disk.write_json(tmp_path / name / "record.json", one | {"name": name, "created": f"2026-01-{day}", "metrics": {}})
-    lines = records.records("sentence_objectives", tmp_path / "none", tmp_path, FOLDER)
+    lines = records.records("sentence_objectives", tmp_path / "none", tmp_path)
     assert set(lines.name[lines.row == "roberta_base"]) == {"finetune-000000000000"}
 
 
@@ -485,7 +487,7 @@ def test_committed_results(tmp_path):
     disk.write_json(place / "wikiqa-small-seed2.json", record)
 
     def read():
-        return records.records("sentence_objectives", tmp_path / "results", tmp_path / "runs", FOLDER)
+        return records.records("sentence_objectives", tmp_path / "results", tmp_path / "runs")
 
     found = read()
     assert isinstance(found, pd.DataFrame)
@@ -517,7 +519,7 @@ def test_a_control_of_the_head_differs_in_nothing_else(paper, row, control):
     data = papers.read(paper, FOLDER)
     assert control not in data["budgets"]["paper"]["rows"] and not any(data["rows"][control]["published"].values())
     for budget in ("laptop", "small", "gpu"):
-        theirs, ours = (plans.jobs(paper, budget, [name], [0], folder_for=stub, folder=FOLDER) for name in (row, control))
+        theirs, ours = (plans.jobs(paper, budget, [name], [0], folder_for=stub) for name in (row, control))
         assert len(ours) == 1 + len(papers.datasets(data, control, budget))
         assert ours[0].folder == theirs[0].folder and ours[0].notebook == "pretrain"
         same = [job for job in theirs[1:] if job.dataset in papers.datasets(data, control, budget)]

@@ -15,7 +15,7 @@ REDUCED = "Ours is a reduced budget, so its figures are not compared with the pa
 
 def results_table(paper, table, runs=None, dataset=None, folder=None):
     """The HTML of all panels; of one data set its table and the rows that are folded away below it."""
-    runs = records.records(paper, folder=folder) if runs is None else runs
+    runs = records.records(paper) if runs is None else runs
     html = "\n".join(panel for _, panel in report.results_panels(papers.read(paper, folder), runs, table))
     parts = re.findall(r'<details.*?</details>|<div class="as2-box".*?</table></div>', html, re.DOTALL)
     return "".join(part for part in parts if f"<caption>{NAMES[dataset]}. " in part) if dataset else html

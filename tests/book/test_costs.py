@@ -13,6 +13,8 @@ from aslab import hours, papers, plan
 from aslab.analysis import costs
 from asutil.io import disk
 
+from ..made_up import read_from
+
 ROOT = Path(__file__).resolve().parents[2]
 PAYLOAD = "<script>alert('x')</script>"
 
@@ -73,14 +75,15 @@ def test_every_paper_is_counted_and_searches_with_their_seeds(tables):
     assert set(tables["asbert"].steps[tables["asbert"].row == "glove"]) == {0}
 
 
-def test_hours_and_batches_of_another_file_are_followed(tmp_path):
+def test_hours_and_batches_of_another_file_are_followed(tmp_path, monkeypatch):
+    read_from(tmp_path / "experiments", monkeypatch)
     shutil.copytree(ROOT / "experiments", tmp_path / "experiments")
     path = tmp_path / "experiments" / "asbert.yml"
     data = yaml.safe_load(path.read_text("utf-8"))
     data["budgets"]["paper"] |= {"rows": ["siamese_bert"], "seeds": [0], "datasets": ["wikiqa"], "gpu_hours": {"embed": 7}}
     data["rows"]["siamese_bert"]["stages"][0]["epochs"] = 3
     path.write_text(yaml.safe_dump(data))
-    (line,) = costs.table("asbert", folder=path.parent).itertuples()
+    (line,) = costs.table("asbert").itertuples()
     assert (line.gpu_hours, line.steps, line.tokens) == (7, 3 * 271, 3 * 8_672 * 2 * 128)
 
 

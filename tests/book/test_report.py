@@ -343,14 +343,14 @@ def machine(tmp_path, monkeypatch):
         of_psd = "psd" in (given.get("objective"), *str(given["model"]).split("-"))
         return tmp_path / names.get((notebook, "psd" if of_psd else None), "finetune-base-cccccccccccc")
 
-    for job in plan.jobs(PAPER, "laptop", ["roberta_base", "roberta_psd"], [0], folder_for, FOLDER):
+    for job in plan.jobs(PAPER, "laptop", ["roberta_base", "roberta_psd"], [0], folder_for):
         mean = {"roberta_base": 0.5, "roberta_psd": 0.7}[job.row] if job.notebook == "finetune" else None
         make(job.folder.name, job.notebook, job.parameters, mean)
     return tmp_path
 
 
 def test_laptop_table(machine):
-    local = records.records(PAPER, machine / "none", machine, FOLDER)
+    local = records.records(PAPER, machine / "none", machine)
     html = miniature.laptop_table(papers.read(PAPER, FOLDER), local, links={"finetune-psd-bbbbbbbbbbbb": 'runs/x.html?a="b'})
     table = cells(html)
     assert table[1][:3] == ["random order", "no training", "12.3"]
@@ -384,7 +384,7 @@ def test_committed_laptop_runs_stand_above_those_of_this_machine(machine, tmp_pa
         tmp_path / "kept",
         record("roberta_psd", "pydocs", "laptop", 0, 0.1, hardware={"cpu_cores": 2, "architecture": "x86_64", "system": "Linux"}),
     )
-    html = miniature.laptop_table(papers.read(PAPER, FOLDER), records.records(PAPER, tmp_path / "kept", machine, FOLDER))
+    html = miniature.laptop_table(papers.read(PAPER, FOLDER), records.records(PAPER, tmp_path / "kept", machine))
     table = cells(html)
     place = next(number for number, row in enumerate(table) if row[0] == "RoBERTa-Base")
     assert table[place][1:3] == ["ours", "20.0 ± 0.0"] and table[place][5:] == ["3", "–"]
@@ -396,7 +396,7 @@ def test_committed_laptop_runs_stand_above_those_of_this_machine(machine, tmp_pa
 
 def test_the_demonstration_shows_what_this_machine_made_alone(machine, tmp_path):
     commit(tmp_path / "kept", record("roberta_ssp", "pydocs", "laptop", 0, 0.9))
-    both = records.records(PAPER, tmp_path / "kept", machine, FOLDER)
+    both = records.records(PAPER, tmp_path / "kept", machine)
     table = cells(miniature.demo_table(papers.read(PAPER, FOLDER), both))
     assert table[1:3] == [["random order", "no training", "23.4", "–"], ["BM25", "no training", "50.0", "–"]]
     assert table[3] == ["RoBERTa-Base", "–", "60.0", "–"] and table[5] == ["RoBERTa + SSP", "–", "–", "–"]
@@ -429,7 +429,7 @@ def test_accuracy_bars_show_each_model_beside_its_majority_class():
 
 @pytest.mark.slow
 def test_local_runs_are_marked_and_are_sources(machine):
-    local = records.records(PAPER, machine / "none", machine, FOLDER)
+    local = records.records(PAPER, machine / "none", machine)
     local["budget"] = "small"
     local["dataset"] = local["dataset"].replace("pydocs", "wikiqa")
     html = results_table(PAPER, "table_1", local, "wikiqa", folder=FOLDER)
@@ -478,7 +478,7 @@ def test_training_curves(tmp_path):
 
 def test_a_page_is_made_of_its_rows_its_results_and_the_runs_of_this_machine(machine, results, monkeypatch):
     path = commit(results / "results", record("roberta_base", "wikiqa", "small", 1, 0.6))
-    local = records.records(PAPER, machine / "none", machine, FOLDER)
+    local = records.records(PAPER, machine / "none", machine)
     monkeypatch.setattr(report.rundir, "root", lambda: results)
     monkeypatch.setattr(report, "rows_and_runs", lambda paper: ({}, local if paper == PAPER else local.iloc[:0]))
     rows, first, *others = report.sources(PAPER)
@@ -488,7 +488,7 @@ def test_a_page_is_made_of_its_rows_its_results_and_the_runs_of_this_machine(mac
 
 
 def test_logs_have_readable_names(machine):
-    local = records.records(PAPER, machine / "none", machine, FOLDER)
+    local = records.records(PAPER, machine / "none", machine)
     names = report.logs(local[local.dataset == "pydocs"], papers.read(PAPER, FOLDER))
     assert sorted(names) == [("RoBERTa + PSD", 0), ("RoBERTa-Base", 0)]
 

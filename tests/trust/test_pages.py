@@ -72,7 +72,7 @@ SHOWN = {
 
 def shown(told: str, root: Path):
     """The block of a directive, as the records give it."""
-    found = records.records(PAPER, root / "results", root / "no runs", ROOT / "experiments")
+    found = records.records(PAPER, root / "results", root / "no runs")
     name = next(name for name in SHOWN if told in (name.split()[0], name.split()[-1]))
     return name, SHOWN[name](papers.read(PAPER, ROOT / "experiments"), found)
 
@@ -103,7 +103,7 @@ def test_what_stands_above_a_table_of_the_laptop_is_counted_from_its_records(tab
     paper = "sentence_objectives"
     for name in ("experiments", *(f"results/{paper}/roberta_{row}" for row in ("base", "ssp", "ssp_shuffled"))):
         shutil.copytree(ROOT / name, tmp_path / name)
-    found = records.records(paper, tmp_path / "results", tmp_path / "no runs", ROOT / "experiments")
+    found = records.records(paper, tmp_path / "results", tmp_path / "no runs")
     name, html = f"results {paper} {table} laptop", miniature.results_tabs(papers.read(paper), found, table, True)
     assert pages.traced_block(tmp_path, "page", block(name, html)) > 5
     first, last = (html.index(tag, html.index("as2-laptop")) for tag in ("<caption>", "</caption>"))
@@ -187,7 +187,7 @@ def test_a_readout_with_another_digit_is_noticed(directives, tmp_path):
     measured = record["metrics"]["test"]
     record["readouts"] = {by: {"test": measured | {"map": measured["map"] - away}} for by, away in (("distance", 0), ("dot", 0.0571))}
     disk.write_json(path, record)
-    found = records.records("asbert", tmp_path / "results", tmp_path / "no runs", tmp_path / "experiments")
+    found = records.records("asbert", tmp_path / "results", tmp_path / "no runs")
     html = directives("as2_vectors").readout_table(papers.read("asbert", tmp_path / "experiments"), found)
     assert pages.traced_block(tmp_path, "page", block("readouts asbert", html)) > 10
     other = f"{100 * measured['map'] - 5.71:.1f}"

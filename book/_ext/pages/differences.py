@@ -158,10 +158,10 @@ def _two_tests(test) -> str:
 
 
 @register("t-tests")
-def printed_table(paper: str, metric: str = "p@1", folder=None) -> str:
+def printed_table(paper: str) -> str:
     """The published gains over each backbone with their t tests: a line a row, a column a data set."""
-    data = papers.read(paper, folder)
-    tests = significance_tables.printed_tests(data, metric)
+    data = papers.read(paper)
+    tests = significance_tables.printed_tests(data)
     datasets = list(dict.fromkeys(tests.dataset))
     body = []
     for name, of_row in tests.groupby("row", sort=False):
@@ -172,7 +172,7 @@ def printed_table(paper: str, metric: str = "p@1", folder=None) -> str:
     signs = [pair.sign for pair in tests.pair]
     counts = f"{signs.count(1)} of {len(signs)} are better at 95 %, {signs.count(-1)} worse"
     over = f"95 % interval over {data.get('runs')} seeds"
-    title = f"{NAMES[metric]} as printed, minus that of the baseline, in points [{over}]: {counts}. {LEGEND}"
+    title = f"{NAMES['p@1']} as printed, minus that of the baseline, in points [{over}]: {counts}. {LEGEND}"
     return table(title, ["Row", "Baseline", *(NAMES.get(name, name) for name in datasets)], body)
 
 
@@ -189,9 +189,9 @@ def _tested(seeds: Comparison | None, against: str, questions: Comparison | None
 
 
 @register("limits")
-def limits_table(paper: str, folder=None) -> str:
+def limits_table(paper: str) -> str:
     """`significance_tables.limits` as a table."""
-    data = papers.read(paper, folder)
+    data = papers.read(paper)
     body = []
     for at in significance_tables.limits(data).itertuples():
         figures = [f"{at.questions:,}", f"{at.mean:.1f}", f"± {at.std:.1f}", f"± {(at.high - at.low) / 2:.1f}"]
