@@ -274,7 +274,7 @@ def test_tables_of_both_sides(tmp_path):
     assert next(row for row in test if row[0] == "fastText")[-1] == "not run"
     laptop = tmp_path / "laptop"
     made(laptop, "laptop", {"mean_bert": 0.4, "siamese_roberta": 0.8})
-    table = {row[0]: row for row in cells(miniature.laptop_table(papers.read(PAPER), recorded(laptop)))}
+    table = {row[0]: row for row in cells(miniature.laptop_table(papers.read(PAPER), recorded(laptop), "table_3"))}
     assert table["MEAN-BERT"][5] == "1, untrained" and table["Siamese-RoBERTa"][6].startswith("+20.0 [")
     assert table["CLS-BERT"][1] == "not run" and "GloVe" not in table
 

@@ -65,30 +65,26 @@ def _panel(html: str) -> tuple[str, str]:
     return PYDOCS, f'<div class="as2-laptop">{html}</div>'
 
 
-def laptop_table(data: dict, runs: pd.DataFrame, table: str | None = None, links=None) -> str:
-    """Budget laptop as HTML: our own data, models below untrained baselines. Not the paper's numbers.
+def laptop_table(data: dict, runs: pd.DataFrame, table: str, links=None) -> str:
+    """The rows of a table at budget laptop as HTML: our own data, models below untrained baselines. Not the paper's numbers.
 
     The difference in MAP (in label accuracy where the table is about claims, in evidence F1 where it is about
-    evidence) is that to the row's baseline, paired by question, with its 95 % bootstrap interval. A paper without
-    laptop budget shows all its rows as not run.
-
-    Args:
-        table: shows only the rows of this table of the paper: one about pre-training tasks or about evidence with its
-            own figures, one about claims with label accuracy on the budget's own claims.
+    evidence) is that to the row's baseline, paired by question, with its 95 % bootstrap interval. A table about
+    pre-training tasks or about evidence has its own figures, one about claims label accuracy on the budget's own claims.
     """
-    budget = data.get("budgets", {}).get("laptop", {"rows": list(data["rows"]), "claims": [PYDOCS]})
-    rows = [row for row in data["tables"][table]["rows"] if row in budget["rows"]] if table else budget["rows"]
-    questions = _questions(data["tables"][table] if table else {}, budget)
+    of_paper, budget = data["tables"][table], data["budgets"]["laptop"]
+    rows = [row for row in of_paper["rows"] if row in budget["rows"]]
+    questions = _questions(of_paper, budget)
     lines = runs[(runs.budget == "laptop") & (runs.dataset == questions.dataset)]
     body = baseline_lines(lines, questions.metrics, 2) if questions.gained else []
     best = best_cells(data, lines[lines.row.isin(rows)], questions.metrics)
     origins = Origins(links or {}, report.models(lines))
     for row in rows:
         body += _row_lines(data, row, lines, questions, origins, best)
-    where = f"{data['tables'][table]['where']}. " if table else ""
     count = question_count(lines) if questions.gained else 0
     size = f" {count:,} test {questions.kind}." if count else ""
-    title = f"{where}Budget laptop: {questions.title}; nothing of the paper.{size}{_made_on(lines)} Points, mean ± std over seeds."
+    about = f"{of_paper['where']}. Budget laptop: {questions.title}; nothing of the paper."
+    title = f"{about}{size}{_made_on(lines)} Points, mean ± std over seeds."
     gain = [f"{NAMES[questions.gained]} against its baseline [95 %]"] if questions.gained else []
     heads = ["Row", "From", *(NAMES[metric] for metric in questions.metrics), "Seeds", *gain]
     words = [title, *[GAINS] * bool(gain), *origins.words, *[BEST] * bool(best)]
@@ -96,8 +92,8 @@ def laptop_table(data: dict, runs: pd.DataFrame, table: str | None = None, links
 
 
 def _questions(table: dict, budget: dict) -> Questions:
-    metrics = table.get("metrics", [])
-    if table.get("datasets") == [PRETRAINING]:
+    metrics = table["metrics"]
+    if table["datasets"] == [PRETRAINING]:
         return Questions(PRETRAINING, metrics, gained="")
     if metrics == [*PER_CLAIM]:
         return Questions(budget["claims"][0], metrics, gained="label_accuracy", kind="claims")
