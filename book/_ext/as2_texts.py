@@ -27,13 +27,13 @@ def begin(app, env, docnames: list[str]):
     for page in docnames if executes() else ():
         if page.startswith((LESSONS, REPORTS)):
             begun(app, page, Path(env.doc2path(page)).read_text("utf-8"), sources(page))
-        elif one := with_text().get(page):
+        elif page.startswith(GALLERY) and (one := with_text().get(page)):
             begun(app, *first_text(app, one))
 
 
 def with_texts(app, page, source):
     """The page of a committed notebook with the text that its cells show, where this machine has what the run has read."""
-    if executes() and (one := with_text().get(page)):
+    if page.startswith(GALLERY) and executes() and (one := with_text().get(page)):
         source[0] = json.dumps(filled(json.loads(source[0]), one, executed_once(app, *first_text(app, one))))
 
 
