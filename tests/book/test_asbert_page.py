@@ -1,8 +1,6 @@
-"""What the page of ASBERT draws and counts: networks, triplets, counts, ranked lists and vectors, from made-up records."""
+"""What the page of ASBERT draws and counts: networks, triplets, counts, orderings, ranked lists and vectors, from made-up records."""
 
-import csv
 import inspect
-import io
 import re
 import shlex
 import xml.etree.ElementTree as ET
@@ -11,16 +9,18 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet
 import pytest
 import torch
+from bs4 import BeautifulSoup
 
 from aslab import papers, records, runs
-from aslab.analysis import examples
+from aslab.analysis import comparisons, examples
 from aslab.commands import asutil
 from aslab.show import pca
 from asutil import losses
 from asutil.data.answers import Candidate, Question
-from asutil.data.data_sets import ANSWERS
 from asutil.io import disk, hub
 
 from .. import made_up
@@ -93,63 +93,49 @@ def test_triplets_stand_beside_the_pairs_that_make_them(page):
     assert cells[1:] == [["WikiQA", "8,672", "8,995", "1.04"], ["TREC-QA", "5,914", "83,923", "14.19"]]
 
 
-def test_counts_beside_the_data(page):
-    cells = [line[-4:] for line in made_up.cells(page.count_table(papers.read("asbert"), None, "asbert"))[1:]]
-    assert cells[0] == ["train", "872 / 8,666", "873 / 8,672", "−1 / −6"]
-    assert [line[3] for line in cells[1:]] == ["same", "−2 / −33", "same", "same", "0 / −1"]
+def test_counts_beside_the_data(page, monkeypatch):
+    monkeypatch.delenv(hub.MIRROR, raising=False)
+    cells = [line[-5:] for line in made_up.cells(page.count_table(papers.read("asbert"), None, "asbert"))[1:]]
+    assert cells[0] == ["train", "872 / 8,666", "873 / 8,672", "−1 / −6", "data not available here"]
+    assert cells[1][3] == "same" and cells[2][3] == "−2 / −33"
+    assert [line[3:] for line in cells[3:]] == [["same", "–"], ["same", "–"], ["0 / −1", "–"]]
 
 
-def read_with_quotes(lines):
-    """Questions with a right candidate, and their candidates, of tab-separated lines that are read with quoting."""
-    rows = [line for line in csv.reader(io.StringIO("\n".join(lines)), delimiter="\t") if line]
-    answered = {line[0] for line in rows if line[-1] == "1"}
-    return [len(answered), sum(line[0] in answered for line in rows)]
-
-
-def test_a_quotation_mark_that_nobody_closes_swallows_rows():
+def test_a_quotation_mark_that_nobody_closes_swallows_rows(page, tmp_path, monkeypatch):
     lines = ["Q1\tt\tno\t0", 'Q1\tt\t"a\t1', 'Q1\tt\tb" c\t0', "Q2\tt\tx\t0", "Q3\tt\ty\t1", 'Q3\tt\tsix " inches\t0']
-    assert read_with_quotes(lines) == [1, 2]  # the right one of Q1 has become a part of the next field
-    assert read_with_quotes(line.replace('"', "") for line in lines) == [2, 5]
+    assert page.read_with_quotes(lines) == (1, 2)  # the right one of Q1 has become a part of the next field
+    assert page.read_with_quotes(line.replace('"', "") for line in lines) == (2, 5)
+    assert page.read_with_quotes([*lines[-2:-1], "", "Q4\tt\ta text\n\nwith an empty line\t1"]) == (2, 2)
+    folder = tmp_path / "microsoft" / "wiki_qa"
+    folder.mkdir(parents=True)
+    columns = ["question_id", "question", "answer", "label"]
+    split = [[line.split("\t")[place] for line in lines] for place in (0, 1, 2, 3)]
+    table = pa.table(dict(zip(columns, split))).append_column("document_title", [["t"] * len(lines)])
+    pa.parquet.write_table(table, folder / "validation.parquet")
+    monkeypatch.setenv(hub.MIRROR, str(tmp_path))
+    assert page.quoted("wikiqa", "asbert", "dev") == "1 / 2"
 
 
 @pytest.mark.mirror
-def test_the_data_read_with_quotes_give_the_printed_counts(mirror):
-    data, names = ANSWERS["wikiqa"], ("question_id", "question", "document_title", "answer", "label")
-    for split, printed in papers.read("asbert")["counts"]["wikiqa"].items():
-        released = hub.table(data.hub_id, data.protocols["asbert"][split].file)
-        columns = (released[name].to_pylist() for name in names)
-        assert read_with_quotes("\t".join(map(str, line)) for line in zip(*columns)) == printed, split
+def test_read_with_quotes_the_data_give_the_printed_counts(page, mirror):
+    printed = papers.read("asbert")["counts"]["wikiqa"]
+    assert {side: page.quoted("wikiqa", "asbert", side) for side in printed} == {side: f"{q:,} / {c:,}" for side, (q, c) in printed.items()}
 
 
 # ------------------------------------------------------------------ readouts
 
 
-def read_out(values: dict, dev=0.9):
-    return {name: {"dev": {"map": dev}, "test": {"map": value}} for name, value in values.items()}
+def test_the_readout_that_ranks_is_underlined(page):
+    """The figures are counted again in `tests/trust/test_pages.py`."""
+    titles = {"siamese": "Distance", "triplet": "Distance"}
+    tables = BeautifulSoup(page.readout_table(*comparisons.rows_and_runs("asbert")), "html.parser").find_all("table")
+    for line in [line for table in tables for line in table.select("tbody tr") if "not run" not in line.text]:
+        heads = [cell.text for cell in line.find_parent("table").select("thead th")]
+        underlined = [head for head, cell in zip(heads, line.find_all(["th", "td"]), strict=True) if cell.u]
+        assert underlined == [titles.get(line.th.text.lower().split("-")[0], "Cosine")], line.text
 
 
-def test_readouts_of_every_trained_row_are_the_means_of_its_records(page):
-    data, settings = papers.read("asbert"), {"settings": {"rank_by": "distance"}}
-    each = [read_out(dict.fromkeys(("distance", "cosine", "dot"), value) | {"probability": 0.4}) for value in (0.5, 0.7)]
-    lines = [records_of({"siamese_bert": 0.5}, readouts=readouts, **settings) for readouts in each]
-    lines[1].seed = 1
-    lines += [records_of({"triplet_bert": 0.5}, **settings)]  # from before all readouts were kept
-    untrained = {"settings": {"rank_by": "cosine", "architecture": "untrained"}}
-    lines += [records_of({"mean_bert": 0.5}, readouts=read_out({"distance": 0.31, "cosine": 0.32, "dot": 0.33}), **untrained)]
-    found = pd.concat(lines, ignore_index=True)
-    html = page.readout_table(data, found)
-    table = made_up.cells(html)
-    assert table[0] == ["Row", "Distance", "Cosine", "Dot product", "Probability", "Seeds", "Budget"]
-    siamese = made_up.line(html, "Siamese-BERT")
-    assert siamese[1:] == ["60.0 ± 14.1", "60.0 ± 14.1", "60.0 ± 14.1", "40.0 ± 0.0", "2", "small"]
-    old = 100 * found.record[2]["metrics"]["test"]["map"]
-    assert made_up.line(html, "Triplet-BERT")[1:] == [f"{old:.1f}", "–", "–", "–", "1", "small"]
-    assert made_up.line(html, "MEAN-BERT")[1:] == ["31.0", "32.0", "33.0", "–", "1, untrained", "small"]
-    assert "<u>60.0 ± 14.1</u>" in html and "<u>32.0</u>" in html and "<u>40.0" not in html
-    names = [line[0] for line in table if line[0] != "Row"]
-    trained = [data["rows"][row]["name"] for row in data["rows"] if row.startswith(("siamese", "triplet"))]
-    assert names == ["MEAN-BERT", *trained, *trained], "WikiQA, then TREC-QA, where nothing has run"
-    assert made_up.line(html, "Siamese-XLNet")[1:] == ["not run", "–", "–", "–", "–", "–"]
+# ------------------------------------------------------------------ records
 
 
 def records_of(means: dict, dataset="wikiqa", budget="small", seeds=(0,), **more):
@@ -236,6 +222,20 @@ def test_the_caption_is_computed_from_the_numbers(page):
     assert "Untrained, a question" in lone and "training" not in lone
     zero = page.words_of(page.drawable(records_of({"triplet_bert": 0.5}, pca=shown(0.0)), "triplet_bert", "wikiqa"), data)
     assert zero.count("times as far") == 1  # nothing is so many times nothing
+
+
+def test_what_was_not_run_says_how(page):
+    data = papers.read("asbert")
+    said = page.not_run(data, "triplet_bert", "trecqa")
+    command = shlex.split(re.search("<code>(.*?)</code>", said)[1])
+    given = dict(zip(command[3::3], command[4::3]))
+    assert "Triplet-BERT on TREC-QA: not run." in said and command[:2] == ["papermill", "notebooks/embed.ipynb"]
+    assert (given["budget"], given["dataset"], given["architecture"], given["seed"]) == ("small", "trecqa", "triplet", "0")
+    assert set(given) <= set(runs.parameters("embed"))
+    assert "budget laptop" in page.not_run(data, "triplet_roberta", "pydocs") and "budget paper" in page.not_run(
+        data, "triplet_xlnet", "wikiqa"
+    )
+    assert "<code>" not in page.not_run(data, "triplet_bert", "asnq")
 
 
 # ------------------------------------------------------------------ commands

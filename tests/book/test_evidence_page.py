@@ -8,7 +8,6 @@ from collections import Counter
 from html import escape
 from pathlib import Path
 
-import numpy as np
 import pages
 import pandas as pd
 import pytest
@@ -112,21 +111,6 @@ def lines_of(row, nears, dataset="hotpotqa", budget="small", source=records.COMM
 # ------------------------------------------------------------------ how near
 
 
-def test_nearness_before_and_after_by_hand(page):
-    nears = [0.4, 0.5, 0.9]
-    found = pd.concat([lines_of("longformer_base", nears), lines_of("longformer_base_dot", [0.3]), lines_of("led_base", [0.1], "qasper")])
-    asked = ("longformer_base", "longformer_base_dot", "longformer_base_shared")
-    table = made_up.cells(page.near_table(DATA, found, "hotpotqa", *asked))
-    after = [f"After: {name}" for name in ("raw vectors", "as trained", "predicted type", "evidence head")]
-    assert table[0] == ["Row", "Before training, dev", *after, "Seeds", "Budget"]
-    mean, std = 100 * np.mean(nears), 100 * np.std(nears, ddof=1)
-    figures = [f"{mean / 2:.1f} ± {std / 2:.1f}", *(f"{mean + n:.1f} ± {std:.1f}" for n in range(4))]
-    assert table[1] == ["Longformer-base", *figures, "3", "small"]
-    assert table[2] == [DATA["rows"]["longformer_base_dot"]["name"], "15.0", "30.0", "31.0", "32.0", "33.0", "1", "small"]
-    assert table[3] == [DATA["rows"]["longformer_base_shared"]["name"], "not run", *"––––––"]
-    assert {len(line) for line in table} == {8}
-
-
 def test_the_largest_budget_is_shown_and_committed_records_first(page):
     here = {"source": records.HERE}
     parts = [lines_of("led_base", [0.1], budget="laptop"), lines_of("led_base", [0.2] * 2), lines_of("led_base", [0.3], **here)]
@@ -150,30 +134,6 @@ def test_rows_that_the_paper_lacks_are_refused(page, name, given):
     known = r"\((expected|it has): led_base, led_base_shared, .*\)"
     with pytest.raises(ValueError, match=rf"evidence_contrast.* row 'longformer_bse'.* {known}"):
         getattr(page, name)(DATA, lines_of("longformer_base", [0.5]), *given)
-
-
-# ------------------------------------------------------------------ what was read
-
-
-def test_what_an_input_holds(page):
-    found = pd.concat([lines_of("led_base", [0.5, 0.6]), lines_of("led_base", [0.5], "pydocs_evidence", "laptop")])
-    table = made_up.cells(page.left_out_table(DATA, found, "led_base", "hotpotqa", "qasper"))
-    assert table[1] == ["HotpotQA, train", "1,200", "3,000", "10", "20", "4,096", "small"]
-    assert table[2] == ["HotpotQA, dev", "99", "7", "7", "7", "4,096", "small"]
-    assert table[3] == ["QASPER", "not run", *"–––––"] and len(table) == 4
-    assert {len(line) for line in table} == {7} == {len(table[0])}
-    assert table[0][2:5] == ["Sentences of passages not chosen", "Evidence cut away", "Other sentences cut away"]
-
-
-def test_lines_of_chance_by_hand(page):
-    found = pd.concat([lines_of("led_base", [0.8, 0.6]), lines_of("led_base", [0.4], "pydocs_evidence", "laptop")])
-    table = made_up.cells(page.chance_table(DATA, found, "led_base", "hotpotqa", "qasper", "pydocs_evidence"))
-    names = ["Random order, MAP", "Document order, MAP", "Zero-shot cosine, MAP", "All sentences, Evidence F1"]
-    names += ["Most frequent answer, Answer F1"]
-    assert table[0] == ["Data set", *names, "Budget"]
-    assert table[1][1:] == ["20.0", "16.0", "10.0", "8.0", "4.0", "small"]
-    assert table[3][1:] == ["10.0", "8.0", "5.0", "4.0", "2.0", "laptop"]
-    assert table[2] == ["QASPER", "not run", *"–––––"] and {len(line) for line in table} == {7}
 
 
 # ------------------------------------------------------------------ which sentences

@@ -4,13 +4,11 @@ and from ours.
 
 import json
 import re
-from html import unescape
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-from bs4 import BeautifulSoup
 from matplotlib.collections import PathCollection
 from pages import findings
 from scipy import stats
@@ -18,9 +16,8 @@ from scipy import stats
 from aslab import papers
 from aslab.analysis import claims, comparisons, difference_plots, quotes
 
-from ..made_up import FOLDER, PAPER, ahead_and_behind, commit, reader, record, recorded
-from ..trust import pages as built_pages
-from ..trust import recompute_claims, traced_claims
+from ..made_up import FOLDER, PAPER, ahead_and_behind, reader, recorded
+from ..trust import recompute_claims
 from .tables import results_table
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -32,17 +29,7 @@ def results(tmp_path):
     return ahead_and_behind(tmp_path)
 
 
-@pytest.fixture(scope="module")
-def committed():
-    """The table of all claims, one line a claim and family."""
-    return pd.read_csv(ROOT / "results" / "claims.csv", keep_default_na=False)
-
-
-def sentences(html: str) -> list[str]:
-    return [" ".join(unescape(re.sub("<[^>]+>", "", item)).split()) for item in re.findall(r"<li>(.*?)</li>", html)]
-
-
-# ------------------------------------------------------------------ sentences
+# ------------------------------------------------------------------ tables
 
 
 def by_hand(folder, row: str, other: str, place: str) -> tuple[float, float, float]:
@@ -53,50 +40,6 @@ def by_hand(folder, row: str, other: str, place: str) -> tuple[float, float, flo
         values.append(np.mean([[line[2] for line in json.loads(file.read_text("utf-8"))["per_question"]] for file in files], axis=0))
     low, high = stats.ttest_rel(*values).confidence_interval(0.95)
     return tuple(100 * value for value in ((values[0] - values[1]).mean(), low, high))
-
-
-def test_every_claim_with_runs_is_a_sentence_and_all_are_counted(results):
-    html = findings.findings_html(papers.read(PAPER, FOLDER), recorded(results))
-    said = sentences(html)
-    words = next(text for text in said if text.startswith("On WikiQA the SSP objective lifts RoBERTa."))
-    gain = "{:+.1f} [{:+.1f}, {:+.1f}]".format(*by_hand(results, "roberta_ssp", "roberta_base", "wikiqa-small"))
-    assert f"{SSP}, 40 questions of test, 3 seeds, budget small, roberta-base: supported {gain}, p < 0.001, Holm < 0.001; " in words
-    ratio = 30 / (0.887 - 0.858) / 100
-    assert gain.startswith("+30.0 ") and re.search(rf"; {ratio:.1f} \[\S+, \S+\] times the printed difference\.$", words)
-    loss = "{:+.1f} [{:+.1f}, {:+.1f}]".format(*by_hand(results, "roberta_ssp", "roberta_base", "pydocs-laptop"))
-    (pydocs,) = [text for text in said if "budget laptop" in text]
-    assert pydocs.startswith("RoBERTa + SSP − RoBERTa-Base, pydocs, MAP, 40 questions of test") and f": reversed {loss}, " in pydocs
-    assert "the printed difference" not in pydocs
-    assert "60 claims: 2 supported, 1 no effect beyond 1 point, 7 not testable here, 50 not run." in html
-    assert "16 claims: 1 reversed, 1 not testable here, 14 not run." in html and len(said) == 12
-
-
-@pytest.mark.parametrize(("reached", "shown"), [([0.5, 0.3, 0.42], True), ([0.9, 0.9, 0.9], False)])
-def test_an_inconclusive_claim_names_the_smallest_effect_that_would_be_seen(tmp_path, reached, shown):
-    for seed, mean in enumerate(reached):
-        commit(tmp_path, record("roberta_ssp", "wikiqa", "small", seed, mean), record("roberta_base", "wikiqa", "small", seed, 0.4))
-    (words,) = [text for text in sentences(findings.findings_html(papers.read(PAPER, FOLDER), recorded(tmp_path))) if SSP in text]
-    (power,) = re.findall(r"80 % power from (\S+) points on", words) or [None]
-    assert bool(power) == shown == (": inconclusive " in words)
-    if shown:
-        low, high = map(float, re.search(r"\[(\S+), (\S+)\]", words).groups())
-        assert float(power) > (high - low) / 2, "an effect at the border of the interval is seen in half of the samples"
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("kept", "note"),
-    [((True, None), "row A alone keeps the head"), ((None, True), "row B alone keeps the head"), ((True, True), ""), ((None, None), "")],
-)
-def test_a_head_that_one_row_alone_keeps_is_a_note(results, kept, note):
-    for row, keeps in zip(("roberta_ssp", "roberta_psd"), kept):
-        for seed in (0, 1, 2):
-            more = {"earlier": [{"notebook": "pretrain", "name": f"of {row}", "settings": {"model": "made/up"}}]}
-            commit(results, record(row, "wikiqa", "small", seed, 0.5, {"model": f"of {row}", "keep_head": keeps}, **more))
-    said = sentences(findings.findings_html(papers.read(PAPER, FOLDER), recorded(results)))
-    (both,) = [text for text in said if "RoBERTa + SSP − RoBERTa + PSD, WikiQA" in text]
-    assert (note in both) if note else ("keeps the head" not in both)
-    assert not any("keeps the head" in text for text in said if "− RoBERTa-Base" in text)
 
 
 @pytest.mark.slow
@@ -124,28 +67,6 @@ def test_words_of_a_papers_file_are_never_markup(results, monkeypatch):
         assert "&lt;img" in html and "<img" not in html and "<b>" not in html
 
 
-# ------------------------------------------------------------------ headline claims of all papers
-
-
-def headline(committed: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """Title of a paper -> the lines of its headline claims, on its own data sets."""
-    lines = {}
-    for data in map(papers.read, papers.PAPERS):
-        of = committed[(committed.paper == data["slug"]) & (committed.family != "laptop")]
-        lines[data["title"]] = of.set_index("claim").loc[data["headline"]]
-    return lines
-
-
-@pytest.mark.slow
-def test_the_scorecard_and_the_headline_claims_are_read_and_counted_again():
-    """As `make trust` does with the built page."""
-    assert findings.answer() == f"<p>{next(traced_claims.answer(ROOT))}</p>"
-    lines = BeautifulSoup(findings.scorecard(), "html.parser").select("tbody tr")
-    assert [built_pages.cells_of(line) for line in lines] == list(traced_claims.scorecard(ROOT))
-    lines = BeautifulSoup(findings.headline_table(), "html.parser").select("tbody tr")
-    assert [built_pages.cells_of(line) for line in lines] == list(traced_claims.headline(ROOT))
-
-
 # ------------------------------------------------------------------ plots
 
 
@@ -168,13 +89,6 @@ def test_the_plot_of_a_paper_has_the_printed_difference_and_both_of_ours(results
     figure = difference_plots.plot_of([(data, claims.judged(data, runs))])
     assert [label.get_text().replace("\n", " ") for label in figure.axes[0].get_yticklabels()] == list(dict.fromkeys(points.name))
     assert drawn(figure) == pytest.approx(sorted(100 * pair.difference for pair in points.pair))
-
-
-@pytest.mark.slow
-def test_the_overview_has_the_headline_claims_that_were_tested(committed):
-    tested = pd.concat([lines[lines.p_holm != ""] for lines in headline(committed).values()])
-    expected = [float(value) for column in ("difference", "printed") for value in tested[column] if value]
-    assert drawn(difference_plots.overview_plot()) == pytest.approx(sorted(expected), abs=0.001)
 
 
 def test_a_printed_difference_without_deviations_has_no_interval_and_lost_figures_none():

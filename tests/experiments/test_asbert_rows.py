@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 import pandas as pd
 import pytest
-from pages import differences, miniature
+from pages import differences
 from scipy import stats
 
 from aslab import papers, publish, records, rundir, runs
@@ -17,7 +17,6 @@ from aslab.show import pca
 from asutil import metrics
 from asutil.data.data_sets import ANSWERS
 
-from ..book.tables import results_table, verdict_of
 from ..made_up import by_hand, cells, in_a_cell
 from . import made_up
 from .made_up import settings_of
@@ -250,33 +249,6 @@ def test_a_run_is_a_line_for_each_side(tmp_path):
             assert set(records.per_question(one).index) == {f"{side}{i}" for i in range(QUESTIONS)}
     made(tmp_path / "other", "laptop", {"mean_bert": 0.4})
     assert set(recorded(tmp_path / "other").dataset) == {"pydocs"}  # no column of the paper
-
-
-@pytest.mark.slow
-def test_tables_of_both_sides(tmp_path):
-    made(tmp_path, "small", {"mean_bert": 0.4, "cls_bert": 0.5, "siamese_bert": 0.6})
-    lines = recorded(tmp_path)
-    pages = [results_table(PAPER, "table_3", lines, dataset) for dataset in ("wikiqa_dev", "wikiqa")]
-    dev, test = map(cells, pages)
-    assert dev[0] == ["Row", "From", "MAP", "Seeds", "Budget", "Verdict"] and test[0][2:4] == ["MAP", "MRR"]
-    assert [verdict_of(html, "ours, this machine") for html in pages] == ["reduced budget"] * 2  # in a column: MEAN-BERT has another
-    for table, side in ((dev, "dev"), (test, "test")):
-        ours = [row for row in table if row[0] == "ours, this machine"]
-        mean = 100 * np.array([map_of(level, range(seeds), side) for level, seeds in ((0.5, 1), (0.4, 1))])
-        assert [(row[1], row[-3]) for row in ours[:2]] == [(f"{value[0]:.1f}", "1, untrained") for value in mean]
-        trained = 100 * np.array(map_of(0.6, range(3), side))
-        assert ours[2][1].startswith(f"{trained.mean():.1f} ± {trained.std(ddof=1):.1f}")
-        assert ours[2][-3:] == ["3", "small", "reduced budget"]
-        assert ours[1][-1].startswith("not testable here")
-    assert test[1][:3] == ["BM25", "no training", "12.3"] and not any("BM25" in row for row in dev)  # of the test questions alone
-    doubtful = [row[0] for row in test if "doubtful" in row[0]]
-    assert [name.split(" ")[0] for name in doubtful] == ["CLS-BERTprinted", "InferSentprinted"]  # what has run stands first
-    assert next(row for row in test if row[0] == "fastText")[-1] == "not run"
-    laptop = tmp_path / "laptop"
-    made(laptop, "laptop", {"mean_bert": 0.4, "siamese_roberta": 0.8})
-    table = {row[0]: row for row in cells(miniature.laptop_table(papers.read(PAPER), recorded(laptop), "table_3"))}
-    assert table["MEAN-BERT"][5] == "1, untrained" and table["Siamese-RoBERTa"][6].startswith("+20.0 [")
-    assert table["CLS-BERT"][1] == "not run" and "GloVe" not in table
 
 
 def test_an_untrained_encoder_matches_with_one_run(tmp_path):

@@ -8,20 +8,19 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
-from pages import differences, miniature
 
 from aslab import papers, publish, records, rundir, runs
 from aslab import plan as plans
 from aslab.analysis import comparisons, verdicts
-from aslab.show import markup, pca
+from aslab.show import pca
 from asutil.data.long_questions import KINDS, Answer, LongQuestion, Passage
 from asutil.io import disk
 from asutil.metrics import registry, significance
 from asutil.models.finder import contrast_of
 from asutil.tasks import finding
 
-from ..book.tables import results_table, verdict_of
-from ..made_up import by_hand, cells, in_a_cell
+from ..book.tables import results_table
+from ..made_up import cells
 from . import made_up
 from .made_up import settings_of
 
@@ -441,81 +440,3 @@ def test_what_the_loss_rescues_is_shown_beside_the_model_without_it(tmp_path):
     for entry in rescued:
         assert entry["baseline"]["row"] == "longformer_base"
         assert entry["candidates"][0][1] == 1 and [line[1] for line in entry["baseline"]["candidates"]] == [0, 0, 0, 1]
-
-
-# ------------------------------------------------------------------ tables
-
-
-def spread(values):
-    points = 100 * np.array(values)
-    return f"{points.mean():.1f} ± {points.std(ddof=1):.1f}"
-
-
-@pytest.mark.slow
-def test_tables_show_means_of_seeds(tmp_path):
-    levels = {"longformer_base": 0.25, "longformer_base_shared": 0.5, "longformer_base_contrast": 0.75}
-    made(tmp_path, "gpu", levels, [0, 1, 2])
-    lines = recorded(tmp_path)
-    html = results_table(PAPER, "table_3", lines)
-    table = cells(html)
-    assert table[0] == ["Row", "From", "Answer F1", "Evidence F1", "Seeds", "Budget"]
-    assert verdict_of(html, "ours, this machine") == "reduced budget"
-    ours = [row for row in table if row[0] == "ours, this machine" or row[1] == "ours, this machine"]
-    for row, level in zip(ours, levels.values(), strict=True):
-        *_, answer, evidence, seeds, budget = row
-        of_seeds = lines[lines.row == list(levels)[ours.index(row)]]
-        assert answer.startswith(spread(answered(level, range(3))).removesuffix(" ± 0.0")) and (seeds, budget) == ("3", "gpu")
-        assert evidence.startswith(spread(records.values(of_seeds, "evidence_f1")))
-    printed = [row for row in table if "paper" in row[:2]]
-    assert printed and all({"lost", "–"} >= {*row[2:4]} for row in printed)
-    near = cells(results_table(PAPER, "table_1", lines, "hotpotqa"))
-    place = near[0].index("mAP, as trained") - len(near[0])
-    shown = [row[place] for row in near if row[0] == "ours, this machine" or row[1] == "ours, this machine"]
-    for text, level in zip(shown, levels.values(), strict=True):
-        assert text.startswith(spread([precision(level, seed).mean() for seed in range(3)]))
-    assert "‡" in shown[1] and "‡" not in shown[0]  # the baseline row has none
-
-
-@pytest.mark.slow
-def test_claims_are_compared_question_by_question(tmp_path):
-    levels = {"longformer_base": 0.25, "longformer_base_contrast": 0.75, "longformer_base_cosine": 0.25, "longformer_base_dot": 1.0}
-    made(tmp_path, "gpu", levels | {"longformer_base_shared": 0.25}, [0, 1, 2])
-    lines = recorded(tmp_path).assign(source=records.COMMITTED)
-    table = {row[1]: row[2:] for row in cells(differences.claims_table(papers.read(PAPER), lines)) if row[0] != "Claim"}
-    assert len(table) == len(DATA["claims"])
-    name = lambda a, b, metric: f"{ROWS[a]['name']} − {ROWS[b]['name']}, HotpotQA, {markup.NAMES[metric]}"
-    of_loss = table[name("longformer_base_contrast", "longformer_base", "answer_f1")]
-    test = by_hand(*(1.0 * np.array([is_right(level, seed, "dev") for seed in (0, 1, 2)]) for level in (0.75, 0.25)))
-    planned = sum(papers.first_budget(DATA, claim) == "small" for claim in DATA["claims"])
-    assert test.difference == pytest.approx(0.5) and planned * test.p_value < 0.05
-    assert of_loss == ["–claimed +", f"{in_a_cell(test)}{ASKED} questions, 3 seeds, gpu", in_a_cell(test), "supported"]
-    assert table[name("longformer_base_cosine", "longformer_base_contrast", "answer_f1")][-1] == "supported"  # worse, as claimed
-    assert table[name("longformer_base_dot", "longformer_base_contrast", "answer_f1")][-1] == "reversed"
-    same = "+0.0[+0.0, +0.0]"
-    near = table[name("longformer_base_shared", "longformer_base", "map_projected")]
-    assert near[1:] == [f"{same}{ASKED - WITHOUT} questions, 3 seeds, gpu", same, "no effect beyond 1 point"]
-    assert table[name("longformer_base_bilinear", "longformer_base_contrast", "answer_f1")][-1] == "not run"
-    tests = {row[0]: row[1:] for row in cells(differences.two_tests_table(papers.read(PAPER), lines))[1:]}
-    near = tests[name("longformer_base_contrast", "longformer_base_shared", "map_projected")]
-    difference = np.mean([precision(0.75, seed).mean() - precision(0.25, seed).mean() for seed in (0, 1, 2)])
-    assert near[0].startswith(f"{100 * difference:+.1f}") and near[1].startswith(f"{100 * difference:+.1f}‡")
-    assert near[3:5] == ["3", "gpu"] and "questions" in near[5]
-
-
-@pytest.mark.slow
-def test_the_laptop_shows_its_own_questions(tmp_path):
-    made(tmp_path, "laptop", {"longformer_base": 0.25, "longformer_base_contrast": 0.75, "led_base": 0.5}, [0])
-    lines = recorded(tmp_path)
-    html = miniature.laptop_table(papers.read(PAPER), lines, table="table_3")
-    table = {row[0]: row for row in cells(html)}
-    assert table["Row"][2:] == ["Answer F1", "Evidence F1", "Seeds", "Evidence F1 against its baseline [95 %]"]
-    row = table["Longformer-base + contrastive loss"]
-    assert row[1] == "ours, this machine" and row[2].startswith(f"{100 * answered(0.75, [0], 'test')[0]:.1f}")
-    gain = [records.values(lines[lines.row == name], "evidence_f1")[0] for name in ("longformer_base_contrast", "longformer_base")]
-    assert row[5].startswith(f"{100 * (gain[0] - gain[1]):+.1f} [") and row[4] == "1" and len(row) == 6
-    assert table["Longformer-base + contrastive loss, one projection"][1] == "not run" and "LED-base" not in table
-    assert "Longformer-large" not in table and f"{ASKED} test questions" in html and "pydocs_evidence" in html
-    near = {row[0]: row for row in cells(miniature.laptop_table(papers.read(PAPER), lines, table="table_1"))}
-    assert near["Row"][2:5] == ["mAP, raw vectors", "mAP, as trained", "mAP, predicted type"]
-    expected = precision(0.5, 0, "test").mean()
-    assert near["LED-base"][2:5] == [f"{100 * value:.1f}" for value in (1.25 - expected, expected, expected)]

@@ -6,16 +6,16 @@ from functools import partial
 import numpy as np
 import pandas as pd
 import pytest
-from pages import differences, miniature
+from pages import miniature
 
 from aslab import papers, rundir
 from aslab import plan as plans
 from aslab import records as measured
-from aslab.analysis import comparisons, verdicts
+from aslab.analysis import verdicts
 from asutil.io import disk
 
 from ..book.tables import results_table, verdict_of
-from ..made_up import by_hand, cells, in_a_cell
+from ..made_up import cells
 from . import made_up
 
 PAPER = "joint_inference"
@@ -274,26 +274,6 @@ def test_public_labels_of_both_sides_are_two_columns(tmp_path):
     disk.write_json(path, record)
     shown = [(line.dataset, measured.figures(line)["label_accuracy"]) for line in recorded(tmp_path).itertuples()]
     assert shown == [("fever_dev", 0.8), ("fever_test", 0.7)]
-
-
-def test_claims_are_compared_claim_by_claim(tmp_path):
-    reached = {"joint_roberta_base_ie_1": 0.6, "joint_mspp_ie_k_ft_ie_1": 0.9, "pairwise_roberta_base_maxpool": 0.9}
-    made(tmp_path, "small", reached, [0, 1, 2])
-    lines = recorded(tmp_path)
-    html = differences.claims_table(papers.read(PAPER), lines.assign(source=measured.COMMITTED))
-    table = {row[0]: row[2:] for row in cells(html) if "Carried over to Climate" in row[0]}
-    shown, _, alike = (next(row for name, row in table.items() if words in name) for words in ("one without", "weighted", "max pooling"))
-    right = [np.array([right_claims(level, seed) for seed in (0, 1, 2)], dtype=float) for level in (0.9, 0.6)]
-    test = by_hand(*right)
-    planned = sum(papers.first_budget(DATA, claim) == "small" for claim in DATA["claims"])
-    assert test.difference == pytest.approx(0.3) and planned * test.p_value < 0.05
-    assert shown == ["–claimed +", f"{in_a_cell(test)}{CLAIMS} questions, 3 seeds, small", in_a_cell(test), "supported"]
-    same = "+0.0[+0.0, +0.0]"  # the same claims are right
-    assert alike[1:] == [f"{same}{CLAIMS} questions, 3 seeds, small", same, "no effect beyond 1 point"]
-    (pair,) = comparisons.pairs(lines, "joint_mspp_ie_k_ft_ie_1", "joint_roberta_base_ie_1", "climate_fever")
-    test = comparisons.over_questions(pair, "joint_mspp_ie_k_ft_ie_1", "joint_roberta_base_ie_1", "label_accuracy", draws=2000)
-    error = np.subtract(*(of.mean(axis=0) for of in right)).std() / np.sqrt(CLAIMS)
-    assert test.difference == pytest.approx(0.3) and test.interval == pytest.approx((0.3 - 1.96 * error, 0.3 + 1.96 * error), abs=0.03)
 
 
 @pytest.mark.slow

@@ -18,6 +18,8 @@ pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).resolve().parents[2]
 PAPER = "evidence_contrast"
+EVIDENCE_READ = ("raw vectors", "as trained", "predicted type", "evidence head")
+UNTRAINED = ("Random order", "Document order", "Zero-shot cosine")
 SOURCES = [*(ROOT / "book").glob("*.md"), *(ROOT / "book" / "papers").rglob("*.md")]
 # The words of each directive -> the page on which it stands.
 SHOWN = {
@@ -59,6 +61,37 @@ TRACED = [words for words in SHOWN if words.split()[0] in {*pages.TRACED, *pages
 def test_a_block_says_and_draws_what_the_committed_records_give(words, shown):
     """Counted again without `aslab`, as `make trust` does with the built pages."""
     assert pages.traced_block(ROOT, SHOWN[words], shown(words)) > 0
+
+
+@pytest.mark.parametrize(
+    ("words", "heads"),
+    [
+        ("results sentence_objectives table_3 laptop", ["Accuracy", "F1", "Seeds", "Budget", "Verdict"]),
+        ("results sentence_objectives order laptop", ["AUC", "First in its group", "Seeds", "Budget", "Verdict"]),
+        (f"results {PAPER} table_3 laptop", ["Answer F1", "Evidence F1", "Seeds", "Evidence F1 against its baseline [95 %]"]),
+        ("results asbert table_3 laptop", ["MAP", "Seeds", "Budget", "Verdict"]),
+        ("results asbert table_3 laptop", ["MAP", "MRR", "Seeds", "Budget", "Verdict"]),
+        ("readouts asbert", ["Distance", "Cosine", "Dot product", "Probability", "Seeds", "Budget"]),
+        (
+            f"evidence-near {PAPER} hotpotqa longformer_base longformer_base_shared longformer_base_contrast",
+            ["Before training, dev", *(f"After: {how}" for how in EVIDENCE_READ), "Seeds", "Budget"],
+        ),
+        (
+            f"evidence-chance {PAPER} led_base qasper",
+            [*(f"{order}, MAP" for order in UNTRAINED), "All sentences, Evidence F1", "Most frequent answer, Answer F1", "Budget"],
+        ),
+        (
+            f"evidence-left-out {PAPER} led_base qasper",
+            ["Questions", "Sentences of passages not chosen", "Evidence cut away", "Other sentences cut away", "Tokens", "Budget"],
+        ),
+    ],
+)
+def test_the_columns_are_named(words, heads, shown):
+    """Of the lines of a table, those above it are not counted again."""
+    lines = [[cell.text for cell in head.find_all("th")] for head in shown(words).find_all("thead")]
+    assert any(
+        line[-len(heads) :] == heads and line[: -len(heads)] in (["Row"], ["Row", "From"], ["Split"], ["Data set"]) for line in lines
+    )
 
 
 # ------------------------------------------------------------------ what is changed
