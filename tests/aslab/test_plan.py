@@ -295,45 +295,6 @@ def chain(row="roberta_psd", dataset="wikiqa", budget="paper", pretrain=None, fi
     return made
 
 
-@pytest.mark.parametrize(
-    ("changes", "expected"),
-    [
-        ({}, True),
-        ({"row": "roberta_base"}, True),
-        ({"row": "roberta_ssp", "dataset": "trecqa"}, True),
-        ({"finetune": {"peak_lr": 5e-6}}, True),  # another value of the printed grid
-        ({"finetune": {"batch_size": 64, "micro_tokens": 1, "precision": "fp32"}}, True),
-        ({"finetune": {"also_rank": "selqa,wikiqa"}}, True),
-        ({"finetune": {"patience": 6, "evaluations": 3}}, True),  # what the paper leaves open
-        ({"finetune": {"keep_head": False}}, True),
-        ({"finetune": {"patience": 7}}, False),
-        ({"finetune": {"peak_lr": 3e-5}}, False),
-        ({"finetune": {"batch_size": 128}}, False),
-        ({"finetune": {"question_limit": 5}}, False),
-        ({"finetune": {"max_tokens": 16}}, False),
-        ({"finetune": {"dataset": "own:wikiqa"}}, False),
-        ({"finetune": {"model": "pretrain-ffffffffffff"}}, False),  # not the run before it
-        ({"pretrain": {"steps": 1000}}, False),
-        ({"pretrain": {"objective": "ssp"}}, False),
-        ({"pretrain": {"hard_negatives": 0}}, False),
-        ({"pretrain": {"mlm_weight": 0.0}}, False),
-        ({"pretrain": {"splitter": "nltk"}}, False),
-        ({"pretrain": {"model": "tiny"}}, False),
-        ({"pretrain": {"corpus": "vblagoje/cc_news"}}, False),
-        ({"budget": "small"}, False),
-    ],
-)
-def test_at_paper_settings(changes, expected):
-    data = papers.read("sentence_objectives", FOLDER)
-    row, dataset = changes.get("row", "roberta_psd"), changes.get("dataset", "wikiqa")
-    made = chain(**changes)
-    assert plans.at_paper_settings(data, row, dataset, made) is expected
-    assert not plans.at_paper_settings(data, row, dataset, made[1:])  # the run before it is missing
-    if row != "roberta_base":
-        own = chain(row, "pretraining", changes.get("budget", "paper"), changes.get("pretrain"))
-        assert plans.at_paper_settings(data, row, "pretraining", own) is (expected or "finetune" in changes)
-
-
 TABLE_3 = papers.read("sentence_objectives", FOLDER)["tables"]["table_3"]["rows"]
 
 
@@ -358,28 +319,6 @@ def test_a_setting_that_came_later_leaves_a_record_at_the_papers():
     data, made = papers.read("sentence_objectives", FOLDER), chain()
     del made[0]["settings"]["same_paragraph_before"]
     assert plans.at_paper_settings(data, "roberta_psd", "wikiqa", made)
-
-
-ON_ASNQ = [name for name, row in papers.read("sentence_objectives", FOLDER)["rows"].items() if "asnq" in row["published"]]
-
-
-@pytest.mark.parametrize("row", ON_ASNQ)
-def test_the_batch_size_on_asnq_is_that_of_the_backbone(row):
-    data = papers.read("sentence_objectives", FOLDER)
-    theirs, other = (1024, 2048) if data["rows"][row].get("backbone") == "electra" else (2048, 1024)
-    for size in (theirs, other, 32):
-        made = chain(row, "asnq", finetune={"batch_size": size})
-        assert plans.at_paper_settings(data, row, "asnq", made) is (size == theirs)
-    assert plans.at_paper_settings(data, row, "asnq", chain(row, "asnq"))  # and the row's own value is the backbone's
-
-
-@pytest.mark.parametrize(("row", "theirs"), [("tanda_roberta", 2048), ("tanda_electra", 1024)])
-def test_the_transfer_on_asnq_has_the_backbones_batch_size(row, theirs):
-    data = papers.read("sentence_objectives", FOLDER)
-    for size in (2048, 1024):
-        made = chain(row, "wikiqa")
-        made[0]["settings"]["batch_size"] = size
-        assert plans.at_paper_settings(data, row, "wikiqa", made) is (size == theirs)
 
 
 def test_a_paper_without_settings_has_no_exact_run():

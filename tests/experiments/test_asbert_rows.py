@@ -82,33 +82,6 @@ def test_claims_have_the_printed_sign():
     assert len({claim["id"] for claim in DATA["claims"]}) == len(DATA["claims"])
 
 
-@pytest.mark.parametrize("row", ROWS)
-@pytest.mark.parametrize("dataset", ["wikiqa", "trecqa"])
-def test_every_row_has_the_printed_settings(row, dataset):
-    (record,) = chain(row, dataset)
-    settings = record["settings"]
-    assert (settings["max_tokens"], settings["protocol"], settings["question_limit"]) == (128, "asbert", None)
-    at = lambda column, **changed: plans.at_paper_settings(DATA, row, column, [{**record, "settings": settings | changed}])
-    changes = [{"protocol": "clean"}, {"max_tokens": 256}, {"model": "tiny"}, {"rank_by": "dot"}, {"architecture": "other"}]
-    if row in TRAINED:
-        names = ("batch_size", "peak_lr", "warmup_share", "patience", "weight_decay", "pooling", "encoder")
-        assert tuple(settings[name] for name in names) == (32, 2e-5, 0.1, 20, 0.0, "mean", "transformer")
-        changes += [{"batch_size": 16}, {"peak_lr": 3e-5}, {"warmup_share": 0.2}, {"patience": 5}, {"pooling": "cls"}, {"triplet_limit": 9}]
-    if row.startswith("triplet"):
-        assert (settings["margin"], settings["distance"], settings["selection"]) == (5.0, "squared", "all")
-        assert at(dataset, distance="plain")
-        changes += [{"margin": 1.0}, {"selection": "hard"}, {"triplets_per_question": 100}]
-    if row.startswith("siamese"):
-        changes += [{"rank_by": "probability"}]
-        assert at(dataset, rank_by="distance") and at(dataset, rank_by="cosine")
-    for column in (dataset, f"{dataset}_dev"):
-        # the paper's USE is another model than the one that runs
-        assert at(column) == (row != "use")
-        for change in changes:
-            assert not at(column, **change), change
-    assert not plans.at_paper_settings(DATA, row, dataset, [])
-
-
 def test_rows_of_our_own_select_triplets_and_print_nothing():
     every = settings_of(plan("laptop", ["triplet_roberta"], [0])[0])
     for selection in ("semi_hard", "hard"):

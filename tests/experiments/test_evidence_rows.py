@@ -202,54 +202,6 @@ def test_the_seeds_get_what_finds_evidence_best_on_dev(tmp_path):
 # ------------------------------------------------------------------ the paper's settings
 
 
-@pytest.mark.parametrize("row", RUNNABLE)
-def test_settings_of_the_paper(row):
-    job, dataset = plan("paper", row)[0], dataset_of(row)
-    settings, alone = settings_of(job), row in ALONE
-    expected = (5, 32, 100, None, False) if dataset == "hotpotqa" else (10, 2, None, 0.1, True)
-    names = ("epochs", "batch_size", "warmup_steps", "warmup_share", "gradient_checkpointing")
-    assert tuple(settings[name] for name in names) == expected
-
-    def at(**changes):
-        return plans.at_paper_settings(DATA, row, dataset, [made_up.as_record(job) | {"seed": 3, "settings": settings | changes}])
-
-    assert at() and at(seed=3, precision="fp32", micro_tokens=4096, gradient_checkpointing=False)
-    one = row.endswith("one_temperature")
-    assert at(temperatures=",".join(["0.2", "1.0", "0.8", "0.4", "0.6"][: len(KINDS[dataset])])) != one
-    without_types = row.endswith(("shared", "dot", "cosine", "bilinear"))
-    assert at(temperatures="0.8") == (one or alone or without_types)
-    for other in ("0.2,1.0", "0.2,0.5,0.6", "0.3"):
-        assert at(temperatures=other) == alone  # a loss without weight has no temperature
-    for weight in GRID:
-        assert at(loss_weight=weight) != alone
-    assert at(reduction="log_sum")  # equation 1 can be read so
-    first = 1 if dataset == "hotpotqa" else 5  # printed without its exponent
-    assert all(at(peak_lr=float(f"{first}e-{power}")) for power in (4, 5, 6)) and not at(peak_lr=float(f"{6 - first}e-5"))
-    refused = [{"epochs": 7}, {"question_limit": 100}, {"patience": 3}, {"batch_size": 16}, {"peak_lr": 3e-5}, {"max_tokens": 512}]
-    refused += [{"loss_weight": 0.3}, {"model": "tiny_longformer"}]
-    refused += [{"other_evidence": "include"}, {"projection_size": 1025}, {"weight_decay": 0.01}]
-    refused += [{"distractors": 2}, {"least_of_type": 20}, {"warmup_share": 0.2, "warmup_steps": None}]
-    refused += [{"warmup_steps": 50 if dataset == "hotpotqa" else 100, "warmup_share": None}]
-    refused += [{"dataset": "pydocs_evidence"}, {"budget": "gpu"}, {"loss_weight": 0.2 if alone else 0.0}]
-    for change in refused:
-        assert not at(**change), change
-    assert not plans.at_paper_settings(DATA, row, dataset, [])
-
-
-@pytest.mark.parametrize("row", RUNNABLE)
-def test_any_lower_dimension_of_a_projection_is_the_papers(row):
-    """Of rows that project vectors; the rest have no dimension to choose."""
-    job = plan("paper", row)[0]
-    hidden, projects = 1024 if "large" in row else 768, settings_of(job)["similarity"] == "projected"
-
-    def at(size):
-        record = made_up.as_record(job) | {"seed": 3, "settings": settings_of(job) | {"projection_size": size}}
-        return plans.at_paper_settings(DATA, row, dataset_of(row), [record])
-
-    assert at(None) and [at(size) for size in (1, 384, hidden)] == [projects] * 3
-    assert not at(hidden + 1) and not at("384") and not at(True)
-
-
 def test_a_run_on_qasper_with_a_hundred_steps_of_warm_up_is_not_the_papers():
     """As records were before a share could be given: they lack it."""
     job = plan("paper", "led_base")[0]

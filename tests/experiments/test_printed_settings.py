@@ -41,10 +41,11 @@ PRINTED = [  # paper, notebook, the runs by their settings (and backbone), the p
     ("contextual_as2", "finetune", {"dataset": ["wikiqa"], "backbone": ["electra"]}, {"batch_size": 128, "peak_lr": 2e-5}),
     ("contextual_as2", "finetune", {"dataset": ["newsas2"], "backbone": ["electra"]}, {"batch_size": 128, "peak_lr": 1e-5}),
     # asbert: sections 3.2, 4.1 and 4.3
-    ("asbert", "embed", {}, {"protocol": "asbert", "max_tokens": 128}),
+    ("asbert", "embed", {}, {"protocol": "asbert", "max_tokens": 128, "question_limit": None}),
     ("asbert", "embed", {"architecture": ["siamese", "triplet"]}, {"batch_size": 32, "peak_lr": 2e-5, "patience": 20, "pooling": "mean"}),
     ("asbert", "embed", {"architecture": ["siamese", "triplet"]}, {"rank_by": "distance", "weight_decay": 0.0}),
-    ("asbert", "embed", {"architecture": ["triplet"]}, {"margin": 5.0, "selection": "all"}),
+    ("asbert", "embed", {"architecture": ["siamese", "triplet"]}, {"warmup_share": [0.1, 0.001, 0.002], "encoder": "transformer"}),
+    ("asbert", "embed", {"architecture": ["triplet"]}, {"margin": 5.0, "selection": "all", "distance": "squared"}),
     # joint_inference: sections 3.4 and 4.2, appendix B.1
     ("joint_inference", "pretrain", {}, PAIRS | {"steps": 100_000, "peak_lr": 5e-5, "positives": 1, "objective_weight": 1.0}),
     ("joint_inference", "pretrain", {}, {"max_tokens": 384, "max_sentences": 1}),
@@ -59,7 +60,7 @@ PRINTED = [  # paper, notebook, the runs by their settings (and backbone), the p
     # evidence_contrast: section 4.1, appendices B and C; the exponents of its learning rates are lost
     ("evidence_contrast", "find_evidence", {}, {"weight_decay": 0.0, "question_limit": None}),
     ("evidence_contrast", "find_evidence", {"dataset": ["hotpotqa"]}, {"epochs": 5, "batch_size": 32, "warmup_steps": 100}),
-    ("evidence_contrast", "find_evidence", {"dataset": ["hotpotqa"]}, {"distractors": None}),
+    ("evidence_contrast", "find_evidence", {"dataset": ["hotpotqa"]}, {"distractors": None, "warmup_share": None}),
     ("evidence_contrast", "find_evidence", {"dataset": ["qasper"]}, {"epochs": 10, "batch_size": 2, "warmup_share": 0.1}),
     ("evidence_contrast", "find_evidence", {"dataset": ["qasper"]}, {"gradient_checkpointing": True}),
     ("evidence_contrast", "find_evidence", {"similarity": ["projected"]}, {"loss_weight": [*GRID, 0.0]}),
