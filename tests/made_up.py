@@ -1,4 +1,4 @@
-"""Made-up records of a paper's rows, the test over questions and seeds from sums of squares, and tables read as text."""
+"""Made-up records of a paper's rows, the test over questions and seeds computed again, and tables read as text."""
 
 import shutil
 import xml.etree.ElementTree as ET
@@ -6,12 +6,13 @@ from pathlib import Path
 
 import numpy as np
 import yaml
-from scipy import stats
 
 from aslab import papers, plan, runs
 from aslab import records as measured
 from asutil.io import disk
 from asutil.metrics.significance import Comparison
+
+from .trust import recompute_claims
 
 FOLDER = Path(__file__).resolve().parents[1] / "experiments"
 PAPER = "sentence_objectives"
@@ -97,26 +98,16 @@ def reader(lines):
     return lambda paper: (papers.read(paper, FOLDER), lines)
 
 
-def squares_of_seeds(table):
-    """Mean squares of the two-way layout, each of a mean over questions, with their degrees of freedom: seeds, residual."""
-    seeds, questions = table.shape
-    rest = table - table.mean(axis=0) - table.mean(axis=1, keepdims=True) + table.mean()
-    freedom = (seeds - 1) * (questions - 1)
-    return (table.mean(axis=1).var(ddof=1), seeds - 1), ((rest**2).sum() / freedom / questions, freedom)
+def columns(table) -> dict[int, list[float]]:
+    """Question -> the value of each seed, of a table of seeds x questions."""
+    return dict(enumerate(np.transpose(table).tolist()))
 
 
-def by_hand(ours, base, lent=()):
-    """The Comparison over questions and seeds; `lent`: mean squares for systems with one seed, as parts of the variance."""
-    gain = ours.mean(axis=0) - base.mean(axis=0)
-    parts = [(gain.var(ddof=1) / len(gain), len(gain) - 1), *lent]
-    for system in (ours, base):
-        if len(system) > 1:
-            (between, seeds), (rest, freedom) = squares_of_seeds(system)
-            parts += [(between / len(system), seeds), (-rest / len(system), freedom)] if between > rest else []
-    error = sum(part for part, _ in parts) ** 0.5
-    t = stats.t(max(1.0, error**4 / sum(part**2 / freedom for part, freedom in parts)))
-    interval = (gain.mean() - t.ppf(0.975) * error, gain.mean() + t.ppf(0.975) * error)
-    return Comparison(2 * t.sf(abs(gain.mean()) / error), gain.mean(), interval)
+def by_hand(ours, base, few=(), lent=()):
+    """The Comparison over questions and seeds, of tables of seeds x questions, by a script that knows nothing of the project."""
+    test = recompute_claims.over_both(columns(ours), columns(base), few, list(map(columns, lent)))
+    difference, *interval = (test[name] / 100 for name in ("difference", "low", "high"))
+    return Comparison(test["p"], difference, tuple(interval))
 
 
 def in_a_cell(test):

@@ -99,21 +99,30 @@ def compared(line: dict, *records: list[dict]) -> dict:
     ours, other = (by_question(of, line["metric"], line["sample"]) for of in records)
     if ours.keys() != other.keys():
         raise ValueError(f"the same questions of both rows expected, got {len(ours)} and {len(other)}, or others")
+    few = [len(of) for of in records if len(of) < 3 and not untrained(of[0])]
+    lent = lenders(line, ours.keys(), {how(of) for of in records}) if few else []
+    return over_both(ours, other, few, lent) | {"questions": len(ours)}
+
+
+def over_both(ours: dict, other: dict, few=(), lent=()) -> dict:
+    """Difference, interval and smallest effect in points, and p, of two rows on the same questions: question -> the value of each seed.
+
+    Args:
+        few: the numbers of seeds of the rows that have the variance of `lent`, the values of other rows, in place of their own.
+    """
     apart = [mean(ours[key]) - mean(other[key]) for key in ours]
-    parts, few = [(variance(apart) / len(apart), len(apart) - 1)], 0.0
-    for values, of in zip((ours, other), records):
-        if len(of) > 2:
+    parts = [(variance(apart) / len(apart), len(apart) - 1)]
+    for values in (ours, other):
+        seeds = len(next(iter(values.values())))
+        if seeds > 1 and seeds not in few:
             own, freedom = seed_variance([values])
-            parts.append((own / len(of), freedom))
-        elif not untrained(of[0]):
-            few += 1 / len(of)
+            parts.append((own / seeds, freedom))
     if few:
-        lent = lenders(line, ours.keys(), {how(of) for of in records})
         own, freedom = seed_variance(lent)
-        parts.append((few * own, freedom))
+        parts.append((own * math.fsum(1 / seeds for seeds in few), freedom))
     total, middle = math.fsum(part for part, _ in parts), mean(apart)
     if total == 0:
-        return dict.fromkeys(POINTS, 100 * middle) | {"smallest_effect": 0.0, "p": float(middle == 0), "questions": len(apart)}
+        return dict.fromkeys(POINTS, 100 * middle) | {"smallest_effect": 0.0, "p": float(middle == 0)}
     freedom = max(1.0, total**2 / math.fsum(part**2 / of for part, of in parts if part))
     if few:  # no more than the seeds that lend
         freedom = min(freedom, sum(len(next(iter(values.values()))) - 1 for values in lent))
@@ -126,8 +135,7 @@ def compared(line: dict, *records: list[dict]) -> dict:
         "high": middle + border * error,
         "smallest_effect": error * optimize.brentq(power, 0, 40 * border, xtol=1e-12),
     }
-    points = {name: 100 * value for name, value in results.items()}
-    return points | {"p": 2 * chance.sf(abs(middle) / error), "questions": len(apart)}
+    return {name: 100 * value for name, value in results.items()} | {"p": 2 * chance.sf(abs(middle) / error)}
 
 
 def how(records: list[dict]) -> tuple:

@@ -1,11 +1,8 @@
 """The verdict on each claim, counted again as in `traced`: one test over questions and seeds, Holm over a budget's plan, one word."""
 
-import statistics
 from typing import NamedTuple
 
-from scipy import optimize, stats
-
-from . import traced_reasons
+from . import recompute_claims, traced_reasons
 from .recompute_claims import holm
 from .traced import BUDGETS, BY_QUESTION, EVERY, UNTESTABLE, Paper, side, untrained
 
@@ -59,24 +56,8 @@ def by_seed(records: list[dict], metric: str) -> dict[str, list[float]]:
     return {name: each for name, each in values.items() if None not in each}
 
 
-def of_seeds(tables: list[dict[str, list[float]]]) -> list[tuple[float, int]]:
-    """What seeds alone add to the variance of a mean, pooled over tables: two mean squares with their degrees of freedom, or nothing."""
-    between, rest, freedom = 0.0, 0.0, 0
-    for table in tables:
-        seeds, n = len(next(iter(table.values()))), len(table)
-        levels = [statistics.fmean(each[seed] for each in table.values()) for seed in range(seeds)]
-        grand = statistics.fmean(levels)
-        between += sum((level - grand) ** 2 for level in levels)
-        for each in table.values():
-            middle = statistics.fmean(each)
-            rest += sum((value - middle - level + grand) ** 2 for value, level in zip(each, levels)) / (n - 1) / n
-        freedom += seeds - 1
-    between, rest = between / freedom, rest / freedom
-    return [(between, freedom), (-rest, freedom * (n - 1))] if between - rest > 1e-12 * between else []
-
-
 def over_both(ours: list[dict], other: list[dict], metric: str, lenders: list[list[dict]] = ()) -> Test | None:
-    """The test over questions and seeds: every mean square of the layout by sums over its cells.
+    """The test over questions and seeds.
 
     A row with fewer than three seeds has the variance of `lenders`. None for a metric without values of questions, and for one seed
     where no row lends.
@@ -84,26 +65,12 @@ def over_both(ours: list[dict], other: list[dict], metric: str, lenders: list[li
     if not ours or metric not in BY_QUESTION.get(ours[0]["notebook"], ("p@1", "map", "mrr")):
         return None
     tables = [by_seed(records, metric) for records in (ours, other)]
-    apart, n = [statistics.fmean(tables[0][name]) - statistics.fmean(tables[1][name]) for name in tables[0]], len(tables[0])
-    squares = [(statistics.variance(apart) / n, n - 1)]
     same = [table for table in (by_seed(records, metric) for records in lenders) if table.keys() == tables[0].keys()]
     few = [len(records) for records in (ours, other) if len(records) < (3 if same else 2) and not untrained(records)]
-    for records, table in zip((ours, other), tables):
-        if len(records) > 1 and len(records) not in few:
-            squares += [(square / len(records), freedom) for square, freedom in of_seeds([table])]
     if few and not same:
         return None
-    if few:
-        squares += [(sum(1 / seeds for seeds in few) * square, freedom) for square, freedom in of_seeds(same)]
-    error, middle = sum(square for square, _ in squares) ** 0.5, statistics.fmean(apart)
-    if error == 0:
-        return Test(middle, middle, middle, float(middle == 0), 0.0)
-    freedom = max(1.0, error**4 / sum(square**2 / own for square, own in squares if square))
-    freedom = min(freedom, sum(len(next(iter(table.values()))) - 1 for table in same)) if few else freedom
-    chance = stats.t(freedom)
-    border = chance.ppf(0.975)
-    smallest = optimize.brentq(lambda effect: stats.nct.cdf(border, freedom, effect) - 0.2, 0, 40 * border) * error
-    return Test(middle, middle - border * error, middle + border * error, 2 * chance.sf(abs(middle) / error), smallest)
+    test = recompute_claims.over_both(*tables, few, same)
+    return Test(*(test[name] / 100 for name in ("difference", "low", "high")), test["p"], test["smallest_effect"] / 100)
 
 
 def on_dev(paper: Paper, row: str, records: list[dict], with_test: bool) -> list[dict] | None:
