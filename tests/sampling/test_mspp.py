@@ -6,8 +6,6 @@ from collections import Counter, defaultdict
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy.stats import chisquare
 
 from asutil import corpus as c
@@ -15,7 +13,7 @@ from asutil import inputs
 from asutil.sampling import OBJECTIVES, Sampler, mspp
 from tests.sampling.objectives.mspp import JOINT
 from tests.sampling.objectives.mspp import check_joint as check
-from tests.trust.laws import Listed, Text, sure_anchors
+from tests.trust.laws import Listed, Text
 
 from ..conftest import made_up_documents
 from .test_context_sampling import word_pieces
@@ -120,37 +118,6 @@ def test_each_slot_is_equally_often_positive(tokenizer, tmp_path, options):
 
 
 # ------------------------------------------------------------------ repeated sentences
-
-
-@pytest.mark.parametrize("options", [{}, {"positives": 2, "hard_negatives": 4}, {"max_sentences": 2}])
-def test_repeated_sentences_stand_in_a_group_once(tokenizer, tmp_path, options):
-    corpus = c.build(made_up_documents(25, repeated=0.35, paragraphs=(1, 5)), tokenizer, tmp_path / "index")
-    text = Text(corpus)
-    for epoch in range(3):
-        for example in examples(Sampler(corpus, "mspp", epoch=epoch, **options)):
-            check(text, example, **options)
-
-
-documents_of_names = st.lists(
-    st.lists(st.lists(st.integers(0, 11), min_size=1, max_size=5), min_size=1, max_size=4), min_size=4, max_size=9
-)
-
-
-@pytest.mark.slow
-@given(documents_of_names, st.integers(0, 10**6), st.sampled_from([o for o in OPTIONS if "split" not in o]))
-@settings(max_examples=80, deadline=None)
-def test_laws_for_any_small_corpus(documents, seed, options):
-    """Sentences out of a dozen: groups that can only just be completed, or cannot."""
-    corpus = Listed(documents)
-    text = Text(corpus)
-    try:
-        found = examples(Sampler(corpus, "mspp", seed=seed, **options))
-    except ValueError as error:
-        assert "no eligible anchor for mspp" in str(error)
-        found = []
-    for example in found:
-        check(text, example, **options)
-    assert sure_anchors(text, "mspp", "train", options) <= {example.paragraph[0] for example in found}
 
 
 def test_the_only_span_that_is_left_is_found():

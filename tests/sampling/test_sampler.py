@@ -5,14 +5,12 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from asutil import corpus as c
 from asutil import metrics, sampling
 from asutil.sampling import OBJECTIVES, Sampler, formulas, spans
 from asutil.sampling.pairs import PairSampler
-from tests.trust.laws import LAWS, Text, check_epoch, check_group, groups
+from tests.trust.laws import LAWS, Text, check_corpora, check_epoch, check_group, groups
 
 from ..conftest import made_up_documents
 
@@ -41,6 +39,13 @@ def test_laws(corpus, held_out, objective, options):
         )
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_laws_on_generated_corpora(objective):
+    """With copies of sentences and without, any options, seed and epoch; in some a group can only just be completed, or cannot."""
+    assert check_corpora(objective, 80, 5) > 20
+
+
 def test_same_paragraph_before(corpus):
     text, sampler = Text(corpus), Sampler(corpus, "ssp", same_paragraph_before=True)
     made = list(groups(sampler, "ssp"))
@@ -49,13 +54,6 @@ def test_same_paragraph_before(corpus):
         room = group[0].sentences[0][0] - text.first[group[0].paragraph[0]] >= len(group[0].sentences[1])
         assert room == (group[1].paragraph[1] == group[0].paragraph[0])
     assert any(g[1].paragraph[1] == g[0].paragraph[0] for g in made)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("objective", "count", "repeated"), [*((o, 20, 0.35) for o in PLAIN), *((o, 25, 0.2) for o in CONTEXTUAL)])
-def test_repeated_sentences_stand_in_no_negative_and_no_context_twice(tokenizer, tmp_path, objective, count, repeated):
-    corpus = c.build(made_up_documents(count, repeated=repeated, paragraphs=(2, 6)), tokenizer, tmp_path / "index")
-    assert check_epoch(corpus, objective) > 0
 
 
 def test_an_anchor_that_can_have_no_negative_is_none(tokenizer, tmp_path):
@@ -221,16 +219,6 @@ def test_lengths_do_not_give_the_label_away(tokenizer, tmp_path):
     batch = sampler.batch(np.arange(len(sampler)))
     positive, negative = batch.lengths[batch.labels == 1], batch.lengths[batch.labels == 0]
     assert abs(mannwhitneyu(positive, negative).statistic / len(positive) / len(negative) - 0.5) < 0.03
-
-
-@pytest.mark.slow
-@given(st.integers(0, 10**6), st.sampled_from([*PLAIN, *CONTEXTUAL]))
-@settings(max_examples=45, deadline=None)
-def test_laws_for_any_seed(corpus, seed, objective):
-    text = corpus.__dict__.setdefault("_text", None) or Text(corpus)
-    corpus.__dict__["_text"] = text
-    for group in groups(Sampler(corpus, objective, seed=seed), objective, range(3)):
-        check_group(text, objective, group, 2)
 
 
 @pytest.mark.parametrize(

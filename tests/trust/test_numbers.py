@@ -84,11 +84,6 @@ def test_a_wrong_value_and_a_wrong_gradient_are_noticed(monkeypatch, case, targe
 # ------------------------------------------------------------------ laws
 
 
-@pytest.mark.parametrize("objective", ["ssp", "sdc", "mspp"])
-def test_samplers_keep_the_laws(objective):
-    assert laws.check_corpora(objective, 20, 5) > 0
-
-
 def test_an_objective_without_laws_is_noticed(monkeypatch):
     monkeypatch.setattr(laws.sampling, "OBJECTIVES", (*laws.sampling.OBJECTIVES, "new"))
     with pytest.raises(Broken, match="objectives without laws, or laws without objective: {'new'}"):
