@@ -159,10 +159,10 @@ def tokenizer(documents):
 
 @pytest.fixture(scope="session")
 def bert_tokenizer():
-    """BERT's tokenizer, of letters and of WORDS, with token types."""
+    """BERT's tokenizer, of letters, digits and WORDS, with token types."""
     from transformers import BertTokenizer
 
-    pieces = (*"abcdefghijklmnopqrstuvwxyz", *WORDS)
+    pieces = (*"abcdefghijklmnopqrstuvwxyz0123456789.", *WORDS)
     words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "?", *pieces, *(f"##{piece}" for piece in pieces)]
     return BertTokenizer(vocab={word: n for n, word in enumerate(words)})
 

@@ -5,8 +5,6 @@ from functools import lru_cache
 
 import numpy as np
 import pytest
-from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
-from transformers import PreTrainedTokenizerFast
 
 from asutil import corpus as c
 from asutil import inputs, sampling
@@ -93,24 +91,6 @@ def test_micro_batches_have_types_and_members(corpus, layout):
 # ------------------------------------------------------------------ token ids
 
 
-def word_pieces(documents):
-    """A tokenizer like BERT's: word pieces, lower case, its own token types."""
-    backend = Tokenizer(models.WordPiece(unk_token="[UNK]"))
-    backend.normalizer, backend.pre_tokenizer = normalizers.BertNormalizer(), pre_tokenizers.BertPreTokenizer()
-    backend.decoder = decoders.WordPiece()
-    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-    texts = [" ".join(" ".join(p) for p in document) for document in documents]
-    backend.train_from_iterator(texts, trainers.WordPieceTrainer(vocab_size=150, special_tokens=special, show_progress=False))
-    backend.post_processor = processors.TemplateProcessing(
-        single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
-    )
-    names = {"pad_token": "[PAD]", "unk_token": "[UNK]", "cls_token": "[CLS]", "sep_token": "[SEP]", "mask_token": "[MASK]"}
-    names["model_input_names"] = ["input_ids", "token_type_ids", "attention_mask"]
-    tokenizer = PreTrainedTokenizerFast(tokenizer_object=backend, **names)
-    tokenizer.backend_tokenizer.encode_special_tokens = True
-    return tokenizer
-
-
 def own_ids(tokenizer):
     """A text's ids without special tokens, by the tokenizer itself."""
     return lru_cache(maxsize=1 << 12)(lambda text: tokenizer(text, add_special_tokens=False)["input_ids"])
@@ -129,9 +109,9 @@ def triple(ids_of, parts, max_tokens, cls, sep, between):
 
 
 @pytest.fixture(params=["like RoBERTa", "like BERT"])
-def tokenized(request, corpus, documents, tmp_path):
+def tokenized(request, corpus, documents, bert_tokenizer, tmp_path):
     """An index, and how many separators its tokenizer puts between two parts."""
-    return (corpus, 2) if request.param == "like RoBERTa" else (c.build(documents, word_pieces(documents), tmp_path / "index"), 1)
+    return (corpus, 2) if request.param == "like RoBERTa" else (c.build(documents, bert_tokenizer, tmp_path / "index"), 1)
 
 
 @pytest.mark.slow

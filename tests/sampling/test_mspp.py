@@ -16,7 +16,6 @@ from tests.sampling.objectives.mspp import check_joint as check
 from tests.trust.laws import Listed, Text
 
 from ..conftest import made_up_documents
-from .test_context_sampling import word_pieces
 
 OPTIONS = [{}, {"positives": 2, "hard_negatives": 1, "negatives": 3}, {"hard_negatives": 0}, {"hard_negatives": 4}]
 OPTIONS += [{"max_sentences": 2}, {"positives": 3, "max_sentences": 3}, {"split": "validation"}]
@@ -149,9 +148,9 @@ def test_real_corpora_are_not_searched(corpus, monkeypatch):
 @pytest.mark.slow
 @pytest.mark.parametrize("like", ["RoBERTa", "BERT"])
 @pytest.mark.parametrize("options", [{}, {"max_tokens": 6 * 9}, {"positives": 2, "max_sentences": 2, "max_tokens": 7 * 33}])
-def test_token_ids_and_types_equal_the_tokenizer_on_the_text(corpus, documents, tmp_path, like, options):
+def test_token_ids_and_types_equal_the_tokenizer_on_the_text(corpus, documents, bert_tokenizer, tmp_path, like, options):
     if like == "BERT":
-        corpus = c.build(documents, word_pieces(documents), tmp_path / "index")
+        corpus = c.build(documents, bert_tokenizer, tmp_path / "index")
     tokenizer, sampler = corpus.tokenizer, Sampler(corpus, "mspp", **options)
     slots = 6 if not options.get("positives") else 7
     length = options.get("max_tokens", 6 * 64) // slots
