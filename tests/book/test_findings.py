@@ -4,7 +4,9 @@ and from ours.
 
 import json
 import re
+from functools import cache
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import pandas as pd
@@ -17,7 +19,7 @@ from aslab import papers
 from aslab.analysis import claims, comparisons, difference_plots, quotes
 
 from ..made_up import FOLDER, PAPER, ahead_and_behind, reader, recorded
-from ..trust import recompute_claims
+from ..trust import traced_claims
 from .tables import results_table
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -175,52 +177,29 @@ def test_a_figure_that_does_not_follow_is_refused(results, text, said):
 
 
 QUOTED = re.compile(r"\{as2-figure\}`([^`]+)`")
-EXPRESSION = re.compile(r"(.+?): (\S+) of (?:(\w+)/)?(\w+)(?: - (\w+))? on (\w+) at (\w+)(?: over (\w+))?(?: is (\w+))?")
-SAMPLES = {None: "test", "dev": "dev", "both": "dev and test"}
-
-
-def files(paper: str, row: str, dataset: str, budget: str) -> list[Path]:
-    trained_on = dataset.rpartition("_from_")[2]
-    return sorted((ROOT / "results" / paper).glob(f"{row}/{trained_on}-{budget}-seed*.json"))
 
 
 def quotes_of_pages() -> list[tuple[str, str]]:
+    """(the paper of a page, what is quoted on it)"""
     pages = [*ROOT.glob("book/*.md"), *ROOT.glob("book/papers/**/*.md")]
     slug = lambda path: path.stem if path.parent.name in ("book", "papers") else path.parent.name
     return [(slug(path), " ".join(text.split())) for path in sorted(pages) for text in QUOTED.findall(path.read_text("utf-8"))]
 
 
+@pytest.fixture(scope="module")
+def quoted_again():
+    """What a figure must say by a second computation, which reads the records of a paper once."""
+    with mock.patch.multiple(traced_claims, Paper=cache(traced_claims.Paper), judged=cache(traced_claims.judged)):
+        yield traced_claims.quoted
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("page", "text"), quotes_of_pages())
-def test_what_pages_say_follows_from_the_committed_files(page, text):
-    """Computed again from the files alone."""
-    shown, metric, paper, row, other, dataset, budget, over, direction = EXPRESSION.fullmatch(text).groups()
-    paper = paper or page
-    if other is None:
-        ours = recompute_claims.read(files(paper, row, dataset, budget), dataset)
-        parts = [next(filter(None, map(one["metrics"].get, ("test", "dev", "validation")))) for one in ours]
-        if metric == "hours":
-            taken = [max(one["seconds"], one["figures"].get("training_seconds", 0)) for one in ours]  # `seconds`: of the last process
-            assert abs(np.mean(taken) / 3600 - float(shown)) < (0.0051 if len(shown) > 3 else 0.051)
-            return
-        means = [part[metric] for part in parts]  # hotpotqa has no test questions, an own task held-out documents
-        if not ours:  # an untrained baseline
-            first = recompute_claims.read(files(paper, "*", dataset, budget)[:1], dataset)[0]
-            means = [first["baselines"][row][metric]]
-        assert abs(100 * np.mean(means) - float(shown)) < 0.051
-        return
-    each = {name: recompute_claims.read(files(paper, name, dataset, budget), dataset) for name in (row, other)}
-    trained = {name: {one["seed"] for one in own} for name, own in each.items() if not recompute_claims.untrained(own[0])}
-    seeds = set.intersection(*(trained or {name: {0} for name in each}).values())
-    each = {name: [one for one in own if name not in trained or one["seed"] in seeds] for name, own in each.items()}
-    line = {"paper": paper, "dataset": dataset, "budget": budget, "metric": metric, "sample": SAMPLES[over]}
-    test = recompute_claims.compared(line, *each.values())
-    if direction is None:
-        figures = [float(figure) for figure in re.findall(r"[-+][\d.]+", shown.replace("−", "-"))]
-        assert [test[name] for name in ("difference", "low", "high")][: len(figures)] == pytest.approx(figures, abs=0.051)
-        assert len(figures) == (3 if shown.endswith("]") else 1)
-    else:
-        assert {"better": test["low"] > 0, "worse": test["high"] < 0, "unclear": test["low"] <= 0 <= test["high"]}[direction]
+def test_what_pages_say_follows_from_the_committed_files(page, text, quoted_again):
+    shown, expression = text.split(": ", 1)
+    paper = re.search(r" of (\w+)/", expression)
+    expression = f"{paper[1] if paper else page} {re.sub(r' of .*/', ' of ', expression)}"
+    assert quoted_again(ROOT, expression, shown) == shown.replace("−", "-")
 
 
 def test_the_script_that_checks_a_number_gives_the_number(capsys, monkeypatch):
