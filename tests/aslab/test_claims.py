@@ -135,18 +135,6 @@ def test_what_is_not_tested_counts_as_p_1(results):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("paper", papers.PAPERS)
-def test_holm_over_all_claims_that_a_budget_plans(committed, paper):
-    _, every = committed[paper]
-    wave = lambda one: (one.family, one.outcome.claim.get("stated"))
-    for chosen in {wave(one) for one in every}:
-        of = [one for one in every if wave(one) == chosen]
-        tested = [one.outcome.primary is not None and not one.outcome.reason for one in of]
-        adjusted = holm([one.outcome.primary.p_value if known else 1.0 for one, known in zip(of, tested)])
-        assert [one.adjusted for one in of] == pytest.approx([p if known else None for p, known in zip(adjusted, tested)])
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("paper", [PAPER, "evidence_contrast"])
 def test_the_order_of_claims_rows_and_records_changes_nothing(committed, paper):
     data, every = committed[paper]

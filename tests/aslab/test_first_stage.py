@@ -2,17 +2,13 @@
 
 import numpy as np
 import pytest
-from pages import first_stage as page
 
-from aslab import first_stage, rundir
+from aslab import first_stage
 from asutil.data import answers
 from asutil.data.answers import Candidate, Question
 from asutil.data.baselines import bm25
-from asutil.io import disk
 from asutil.metrics import significance
 from asutil.tasks.rankers import load_encoder
-
-from ..made_up import cells
 
 WORDS = "the old bridge was built in stone by a river near town and later painted red before its long repair".split()
 
@@ -58,15 +54,3 @@ def test_recall_is_that_of_a_slow_loop(model, monkeypatch):
         kept = kept_by_loop(scores, asked, sentences, depth)
         assert made["recall"][model][str(depth)] == {"recall": kept / 40, "interval": significance.proportion_interval(kept / 40, 40)}
     assert 0 < made["recall"][model]["2"]["recall"] < made["recall"][model]["20"]["recall"] <= 1
-
-
-def test_the_table_has_a_line_for_each_ranker(tmp_path, monkeypatch):
-    monkeypatch.setattr(rundir, "root", lambda: tmp_path)
-    assert page.first_stage_table() == ""
-    recall = {"5": {"recall": 0.5, "interval": [0.41, 0.594]}, "30": {"recall": 0.964, "interval": [0.9, 1.0]}}
-    made = {"dataset": "wikiqa", "questions": 237, "sentences": 2299, "recall": {"bm25": recall, "a/b-30m": recall}}
-    (tmp_path / "results").mkdir()
-    disk.write_json(tmp_path / "results" / "first_stage.json", {"sets": [made]})
-    lines = cells(page.first_stage_table())
-    assert lines[0] == ["First stage", "of the best 5", "of the best 30"]
-    assert lines[1:] == [["BM25", "50 [41, 59]", "96 [90, 100]"], ["b-30m", "50 [41, 59]", "96 [90, 100]"]]

@@ -71,6 +71,7 @@ def test_a_block_says_and_draws_what_the_committed_records_give(words, shown):
         (f"results {PAPER} table_3 laptop", ["Answer F1", "Evidence F1", "Seeds", "Evidence F1 against its baseline [95 %]"]),
         ("results asbert table_3 laptop", ["MAP", "Seeds", "Budget", "Verdict"]),
         ("results asbert table_3 laptop", ["MAP", "MRR", "Seeds", "Budget", "Verdict"]),
+        ("first-stage", [f"of the best {depth}" for depth in (5, 10, 30, 100)]),
         ("readouts asbert", ["Distance", "Cosine", "Dot product", "Probability", "Seeds", "Budget"]),
         (
             f"evidence-near {PAPER} hotpotqa longformer_base longformer_base_shared longformer_base_contrast",
@@ -90,7 +91,8 @@ def test_the_columns_are_named(words, heads, shown):
     """Of the lines of a table, those above it are not counted again."""
     lines = [[cell.text for cell in head.find_all("th")] for head in shown(words).find_all("thead")]
     assert any(
-        line[-len(heads) :] == heads and line[: -len(heads)] in (["Row"], ["Row", "From"], ["Split"], ["Data set"]) for line in lines
+        line[-len(heads) :] == heads and line[: -len(heads)] in (["Row"], ["Row", "From"], ["Split"], ["Data set"], ["First stage"])
+        for line in lines
     )
 
 
