@@ -240,10 +240,10 @@ def test_the_questions_that_a_paper_prints_are_test_questions(mirror, paper, dat
     assert asked and all(words in texts[name] for name in asked)
 
 
-def test_each_objective_and_configuration_has_its_claims_with_the_printed_sign():
+def test_each_objective_and_configuration_has_its_claims():
     """The statements of section 5.3 and section 7 on their tables, and the four rows of FEVER on dev and test (table 3)."""
-    every = [(papers.read(paper)["rows"], claim) for paper in papers.PAPERS for claim in papers.read(paper)["claims"]]
-    compared = {(claim["row_a"], claim["row_b"], claim["dataset"]): (rows, claim) for rows, claim in every}
+    every = [claim for paper in papers.PAPERS for claim in papers.read(paper)["claims"]]
+    signs = {(claim["row_a"], claim["row_b"], claim["dataset"]): claim["sign"] for claim in every}
     models, objectives, contexts = ("roberta", "electra"), ("ssp", "sp", "psd"), ("sdc", "dpc", "dslc", "all")
     wanted = [(f"{m}_{o}", f"{m}_base", dataset) for m in models for o in (*objectives, "all") for dataset in ("asnq", "wikiqa")]
     wanted += [(f"{m}_sp", f"{m}_base", "trecqa") for m in models]
@@ -252,13 +252,36 @@ def test_each_objective_and_configuration_has_its_claims_with_the_printed_sign()
     wanted += [(f"{m}_{o}", f"{m}_base", "newsas2") for m in models for o in contexts if (m, o) != ("roberta", "dpc")]
     mspp = [f"joint_mspp_{pre}_ft_{head}" for pre in ("ie_k", "ae_k") for head in ("ie_1", "ae_1")]
     wanted += [(row, "joint_roberta_base_ie_1", f"fever_{split}") for row in mspp for split in ("dev", "test")]
-    for a, b, dataset in wanted:
-        rows, claim = compared[a, b, dataset]
-        assert claim["sign"] == ("-" if claim["id"] == "dpc_newsas2" else "+")
-        metrics = [claim["metric"]] if isinstance(claim["metric"], str) else claim["metric"]
-        differences = [first(rows[a]["published"][dataset][metric]) - first(rows[b]["published"][dataset][metric]) for metric in metrics]
-        as_stated = [difference > 0 for difference in differences] == [claim["sign"] == "+"] * len(metrics)
-        assert as_stated != ("say the opposite" in claim["claim"].replace("says", "say")), (claim["id"], differences)
+    below = ("roberta_dpc", "roberta_base_context", "newsas2")
+    assert {rows: signs[rows] for rows in wanted} == dict.fromkeys(wanted, "+") | {below: "-"}
+
+
+# What a text says against figures of its own tables: the claim, and its metrics.
+OTHERWISE = {"psd_not_the_data_asnq": ["p@1"], "all_best_trecqa_roberta": ["p@1", "map"], "all_near_best_asnq_electra": ["p@1"]}
+OTHERWISE |= {"dslc_sdc_wikiqa": ["p@1", "map"]}  # the advice of section 7 against table 1
+USE = ("siamese", "siamese_roberta", "siamese_xlnet", "triplet_xlnet")
+OTHERWISE |= {f"{name}_trecqa": ["map"] for name in ("triplet_siamese_xlnet", *(f"{row}_use" for row in USE))}
+UNPRINTED = {  # claims on rows and data sets of our own, on words without figures, and on figures that are lost
+    "sentence_objectives": r"ssp_(\d+|500_all)_wikiqa",
+    "contextual_as2": "separate_heads_wikiqa",
+    "asbert": "",
+    "joint_inference": r"fails_[ai]e_k_(1e_5|5e_6)_(wikiqa|trecqa)|mspp_for_pairs_(asnq|wikiqa|trecqa)|\w+_climate_fever",
+    "evidence_contrast": r"\w+",
+}
+
+
+def test_claims_have_the_printed_sign():
+    against = {}
+    for paper in papers.PAPERS:
+        data = papers.read(paper)
+        for claim in (claim for claim in papers.claims(data) if "stated" not in claim):
+            cells = [data["rows"][claim[row]]["published"][claim["dataset"]].get(claim["metric"]) for row in ("row_a", "row_b")]
+            assert (None in cells) == bool(re.fullmatch(UNPRINTED[paper], claim["id"])), claim["id"]
+            if None not in cells and (first(cells[0]) > first(cells[1])) != (claim["sign"] == "+"):
+                against.setdefault(claim["id"], []).append(claim["metric"])
+        said = {claim["id"] for claim in data["claims"] if re.search("says? the opposite", claim["claim"])}
+        assert said <= against.keys() and len({claim["id"] for claim in data["claims"]}) == len(data["claims"])
+    assert against == OTHERWISE
 
 
 def first(cell) -> float:

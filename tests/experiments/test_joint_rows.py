@@ -52,23 +52,6 @@ def test_what_is_ours_alone_has_no_figure():
         assert table["datasets"] == ["climate_fever"] if name == "table_climate_fever" else "climate_fever" not in table["datasets"]
 
 
-def test_claims_have_the_printed_sign():
-    unprinted = set()
-    for claim in papers.claims(DATA):
-        if "stated" in claim:
-            continue  # about data that the paper does not have
-        figures = [DATA["rows"][claim[row]]["published"][claim["dataset"]].get(claim["metric"]) for row in ("row_a", "row_b")]
-        if None in figures:
-            unprinted.add(claim["id"])
-        else:
-            a, b = (figure[0] if isinstance(figure, list) else figure for figure in figures)
-            assert (a > b) == (claim["sign"] == "+"), claim["id"]
-    ours = {
-        claim["id"] for claim in DATA["claims"] if claim["dataset"] == "climate_fever" or claim["row_a"] in ("pairwise_mspp", *OTHER_PEAKS)
-    }
-    assert unprinted == ours and len({claim["id"] for claim in DATA["claims"]}) == len(DATA["claims"])
-
-
 @pytest.mark.parametrize("row", [row for row in RUNNABLE if row not in OTHER_PEAKS])
 def test_every_run_of_a_row_reads_slots_or_not_and_counts(row):
     """The printed settings themselves are in test_printed_settings.py."""
