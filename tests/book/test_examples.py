@@ -313,22 +313,6 @@ def test_examples_from_committed_records(tmp_path, monkeypatch):
     assert "keep no list of the same question" in html
 
 
-def test_moves_of_two_rows(tmp_path):
-    for seed in (0, 1):
-        commit(tmp_path, record("roberta_base", "wikiqa", "small", seed, 0.5), record("roberta_psd", "wikiqa", "small", seed, 0.7))
-    commit(tmp_path, record("roberta_psd", "wikiqa", "gpu", 0, 0.9))  # without the other row at its budget
-    ((dataset, said, figure),) = chosen.moves_of_rows(papers.read(PAPER, FOLDER), recorded(tmp_path), "roberta_base", "roberta_psd")
-    pairs = []
-    for seed in (0, 1):
-        both = [{name: rr for name, _, _, rr in record(row, "", "", seed, mean)["per_question"]} for row, mean in (("a", 0.5), ("b", 0.7))]
-        pairs += [(both[0][name], both[1][name]) for name in both[0]]
-    higher, lower = sum(a < b for a, b in pairs), sum(a > b for a, b in pairs)
-    assert dataset == "wikiqa"
-    assert "WikiQA, budget small, 2 seeds put together: of 40 questions times 2 seeds" in said
-    assert f"for {higher}, the same for {80 - higher - lower}, lower for {lower}." in said
-    assert len(figure.axes) == 2
-
-
 def test_rows_that_have_not_run(tmp_path):
     commit(tmp_path, record("roberta_base", "wikiqa", "small", 0, 0.5))
     assert chosen.moves_of_rows(papers.read(PAPER, FOLDER), recorded(tmp_path), "roberta_base", "roberta_psd") == []

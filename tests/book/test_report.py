@@ -196,19 +196,6 @@ def test_the_papers_gains_by_hand(results):
     assert worse == "85.9 ± 2.2†↓ p = 0.008" and f"<u>{worse[:4]}" not in trecqa
 
 
-@pytest.mark.slow
-def test_a_changed_record_changes_its_table_alone(results):
-    before = {name: results_table(PAPER, name, recorded(results), folder=FOLDER) for name in ("table_1", "table_3")}
-    again = {name: results_table(PAPER, name, recorded(results), folder=FOLDER) for name in ("table_1", "table_3")}
-    assert before == again
-    path = commit(results, record("roberta_base", "wikiqa", "small", 1, 0.6))
-    after = {name: results_table(PAPER, name, recorded(results), folder=FOLDER) for name in ("table_1", "table_3")}
-    assert after["table_3"] == before["table_3"]
-    assert line(after["table_1"], "ours", "small")[1] == "53.3 ± 5.8"
-    path.unlink()
-    assert line(results_table(PAPER, "table_1", recorded(results), folder=FOLDER), "ours", "small")[-2:] == ["2", "small"]
-
-
 def test_unknown_tables_are_refused(results):
     with pytest.raises(ValueError, match=r"unknown table 'tabel_1'; did you mean 'table_1'"):
         results_table(PAPER, "tabel_1", recorded(results), folder=FOLDER)

@@ -11,6 +11,7 @@ from scipy import stats
 
 from asutil.metrics import significance
 from asutil.metrics.significance import holm, mean_interval, paired_bootstrap, smallest_gain, student_t, student_t_from_summary
+from tests.trust import traced_gains
 
 
 @pytest.mark.parametrize(("n", "m"), [(5, 5), (3, 7), (2, 2)])
@@ -185,24 +186,9 @@ def test_proportion_interval_equals_scipy(right, questions):
     assert significance.proportion_interval(right / questions, questions) == pytest.approx((theirs.low, theirs.high), abs=1e-12)
 
 
-def chance_of_no_gain(questions, gained, lost):
-    """P(sum of n draws <= 0), with the distribution of the sum made draw by draw."""
-    chances = {0: 1.0}
-    steps = {1: gained / questions, -1: lost / questions, 0: 1 - (gained + lost) / questions}
-    for _ in range(questions):
-        after = {}
-        for total, chance in chances.items():
-            for step, weight in steps.items():
-                after[total + step] = after.get(total + step, 0.0) + chance * weight
-        chances = after
-    return sum(chance for total, chance in chances.items() if total <= 0)
-
-
 @pytest.mark.parametrize(("questions", "lost"), [(68, 0), (68, 3), (40, 10), (12, 1), (4, 0)])
-def test_smallest_gain_equals_a_slow_loop(questions, lost):
-    gain = smallest_gain(questions, lost)
-    assert chance_of_no_gain(questions, gain + lost, lost) < 0.025
-    assert gain == 1 or chance_of_no_gain(questions, gain + lost - 1, lost) >= 0.025
+def test_smallest_gain_is_that_of_the_exact_distribution(questions, lost):
+    assert smallest_gain(questions, lost) == traced_gains.smallest_gain(questions, lost)
 
 
 @pytest.mark.parametrize(("questions", "lost"), [(68, 0), (237, 5)])
