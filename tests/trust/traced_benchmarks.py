@@ -67,11 +67,16 @@ def benchmarks(root: Path, *names: str):
         between = f"{shown(one['spread']['least'])} to {shown(one['spread']['most'])}"
         yield [*what, shown(one["ratio"]), between, shown(one["goal"]), reached]
     for one in filter(None, found.values()):
-        apart = ("name", "ratio", "goal", "spread", "machine", "commit", "created")
-        yield from ([label, text] for label, text in flat({key: value for key, value in one.items() if key not in apart}))
-        yield ["measured on", machine(one["machine"])]
-        yield ["versions", ", ".join(f"{name} {version}" for name, version in one["machine"]["versions"].items())]
-        yield from ([word, one.get(key, "unknown")] for word, key in (("commit", "commit"), ("date", "created")))
+        yield from details(one)
+
+
+def details(one: dict):
+    """Every figure of a benchmark, and where and when it was measured."""
+    apart = ("name", "ratio", "goal", "spread", "machine", "commit", "created")
+    yield from ([label, text] for label, text in flat({key: value for key, value in one.items() if key not in apart}))
+    yield ["measured on", machine(one["machine"])]
+    yield ["versions", ", ".join(f"{name} {version}" for name, version in one["machine"]["versions"].items())]
+    yield from ([word, one.get(key, "unknown")] for word, key in (("commit", "commit"), ("date", "created")))
 
 
 def backends(root: Path):
@@ -90,11 +95,7 @@ def backends(root: Path):
                 f"{100 * own['map'] - 100 * one['torch']['map']:+.1f} [{low:+.1f}, {high:+.1f}]",
             )
         yield [title, f"{own['pairs_a_second']['median']:,.0f}", times, f"{100 * own['map']:.1f}", lost, f"{own['megabytes']:.0f}"]
-    apart = ("name", "ratio", "goal", "spread", "machine", "commit", "created")
-    yield from ([label, text] for label, text in flat({key: value for key, value in one.items() if key not in apart}))
-    yield ["measured on", machine(one["machine"])]
-    yield ["versions", ", ".join(f"{name} {version}" for name, version in one["machine"]["versions"].items())]
-    yield from ([word, one.get(key, "unknown")] for word, key in (("commit", "commit"), ("date", "created")))
+    yield from details(one)
 
 
 def flat(found: dict, before: str = ""):
