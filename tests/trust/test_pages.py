@@ -67,6 +67,7 @@ def test_a_block_says_and_draws_what_the_committed_records_give(words, shown):
     ("words", "heads"),
     [
         ("results sentence_objectives table_3 laptop", ["Accuracy", "F1", "Seeds", "Budget", "Verdict"]),
+        ("results sentence_objectives table_3 laptop", ["Accuracy", "F1", "Seeds"]),
         ("results sentence_objectives order laptop", ["AUC", "First in its group", "Seeds", "Budget", "Verdict"]),
         (f"results {PAPER} table_3 laptop", ["Answer F1", "Evidence F1", "Seeds", "Evidence F1 against its baseline [95 %]"]),
         ("results asbert table_3 laptop", ["MAP", "Seeds", "Budget", "Verdict"]),
