@@ -10,7 +10,7 @@ from bs4 import BeautifulSoup
 from pages import differences
 
 from aslab import papers, records
-from aslab.analysis import comparisons, difference_plots, quotes, significance_tables, testable, verdicts
+from aslab.analysis import difference_plots, quotes, significance_tables, testable, verdicts
 from aslab.show import markup
 from aslab.show.intervals import intervals_plot
 from asutil.metrics import significance
@@ -56,15 +56,6 @@ def test_runs_of_this_machine_have_differences_and_no_verdict(tmp_path):
     lines = compared(tmp_path, 0.7, 0.5).assign(source=records.HERE)
     of_map = lines_of(differences.claims_table(papers.read(PAPER, FOLDER), lines))[1]
     assert of_map[2].startswith("+12.0[") and of_map[2].endswith("3 seeds, small, this machine") and of_map[4] == ""
-
-
-def test_questions_of_dev_decide_with_those_of_test_and_are_no_column_of_the_paper(tmp_path):
-    lines, data = with_dev(tmp_path), papers.read(PAPER, FOLDER)
-    of_p = lines_of(differences.claims_table(papers.read(PAPER, FOLDER), lines))[0]
-    claim = next(claim for claim in papers.claims(data) if claim["id"] == "ssp_wikiqa")
-    both = comparisons.outcome(data, lines, claim)
-    pooled, of_test = in_a_cell(both.pooled), in_a_cell(both.test)
-    assert pooled != of_test and of_p[2:4] == [f"{pooled}64 questions, 3 seeds, small", of_test]
 
 
 def test_the_laptop_is_asked_the_papers_claims_once_and_on_its_own_questions(tmp_path):
