@@ -53,28 +53,24 @@ def committed(paper: str, results: str | Path = "results") -> pd.DataFrame:
     """The committed records among `records`: files are read, and nothing is planned. Raises: as `records`."""
     known = papers.read(paper)["rows"]
     lines = pd.DataFrame(list(_committed_records(known, rundir.root() / results / paper)), columns=COLUMNS)
-    lines["record"] = with_zero_shot(lines)
-    return lines
+    return lines.assign(record=with_zero_shot(lines))
 
 
 def with_zero_shot(lines: pd.DataFrame) -> list[dict]:
-    """The record of each line, where its model only ranked a data set with the `zero_shot` of a run on this data set.
+    """The record of each line; where its model only ranked a data set, with the `zero_shot` of its encoder from a run on the same data.
 
-    A run measures its encoder before training on its own data set alone. The other run has the same data and budget, and
-    began with the same weights.
+    A run measures that on its own data set alone. The other run has the same budget, and began with the same weights.
     """
     key = lambda line, data: (line.budget, data, chain(line)[0].get("inputs", {}).get("model"))
-    known = {}
-    for line in lines.itertuples():
-        if found := (line.record.get("baselines") or {}).get("zero_shot"):
-            known[key(line, line.record.get("inputs", {}).get("dataset"))] = found
-    completed = []
-    for line in lines.itertuples():
-        found = TRANSFER in line.dataset and known.get(key(line, line.record.get("fingerprint")))
-        completed.append(
-            line.record | {"baselines": line.record["baselines"] | {"zero_shot": found}} if found else line.record
-        )
-    return completed
+    known = {
+        key(line, line.record.get("inputs", {}).get("dataset")): {"zero_shot": line.record["baselines"]["zero_shot"]}
+        for line in lines.itertuples()
+        if (line.record.get("baselines") or {}).get("zero_shot")
+    }
+    ranked = [
+        TRANSFER in line.dataset and known.get(key(line, line.record.get("fingerprint"))) for line in lines.itertuples()
+    ]
+    return [one | {"baselines": one["baselines"] | found} if found else one for one, found in zip(lines.record, ranked)]
 
 
 def _committed_records(rows: dict, folder: Path):

@@ -16,7 +16,7 @@ def names_of(package: str) -> Callable[[str], object]:
     module = sys.modules[package]
     stub = ast.parse(Path(module.__file__).with_suffix(".pyi").read_text("utf-8"))
     source = {alias.name: node.module for node in stub.body if node.module for alias in node.names}
-    modules = lambda: {one.name for one in pkgutil.iter_modules(module.__path__)}
+    modules = lambda: {one.name for one in pkgutil.iter_modules(module.__path__)} - {"__main__"}  # which runs a command
 
     def find(name: str):
         if name in source:

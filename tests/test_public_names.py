@@ -45,6 +45,8 @@ def test_every_exported_name_of_a_package_is_there():
             assert getattr(package, name) is not None
             assert name in dir(package), "for completion"
     assert {"load_ranker", "metrics"} <= set(dir(asutil))
+    with pytest.raises(AttributeError):  # an editor that asks for all members must run no command
+        asutil.__main__  # noqa: B018
 
 
 # What reads, counts and shows loads neither torch nor transformers, one statement after the other.

@@ -95,14 +95,13 @@ def _warn_of_candidates(questions: Split, path) -> None:
         lost = f"; {alone} questions have no other and are left out, too" * bool(alone)
         first = rows["row"][blank].min()
         log.warning("%s: %d candidates are blank and are left out, the first in row %d%s", path, count, first, lost)
-    rows = rows[~blank].sort_values("row")
-    again = rows[rows.duplicated(["question", "text"], keep=False)]
-    each = again.groupby(["question", "text"], sort=False).agg({"label": ["min", "max"], "row": ["min", "max"]})
+    rows = rows[~blank].sort_values("row").loc[lambda row: row.duplicated(["question", "text"], keep=False)]
+    each = rows.groupby(["question", "text"], sort=False).agg({"label": ["min", "max"], "row": ["min", "max"]})
     both = each[each["label", "min"] < each["label", "max"]]
     if len(both):
         first, last = both.sort_values(("row", "min"))["row"].iloc[0]
         log.warning("%s: %d candidates have both labels, the first in the rows %d to %d", path, len(both), first, last)
-    repeats = again[again.duplicated(["question", "text", "label"])]
+    repeats = rows[rows.duplicated(["question", "text", "label"])]
     if len(repeats):
         log.warning(
             "%s: %d rows repeat a candidate of their question, the first is row %d: a repeated candidate counts as often as it is there",

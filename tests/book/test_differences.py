@@ -101,8 +101,8 @@ def test_one_seed_has_an_interval_over_questions_and_no_verdict(tmp_path):
 def test_nothing_has_run(tmp_path):
     assert "not run" in differences.two_tests_table(papers.read(PAPER, FOLDER), recorded(tmp_path))
     assert difference_plots.own_plot(papers.read(PAPER, FOLDER), recorded(tmp_path)) is None
-    assert difference_plots.gains_plot("asbert", FOLDER) is None  # it prints no deviations
-    assert "nothing to show yet" in differences.printed_table("asbert", folder=FOLDER)
+    assert difference_plots.gains_plot("asbert") is None  # it prints no deviations
+    assert "nothing to show yet" in differences.printed_table("asbert")
 
 
 # ------------------------------------------------------------------ reasons
@@ -187,7 +187,7 @@ def test_every_reason_and_the_pooled_column_are_counted_again(tmp_path):
     own = record("roberta_ssp", "pretraining", "small", 0, 0.5)
     commit(results, own | {"notebook": "pretrain", "metrics": {"validation": pre}, "per_question": []})
     folder = declaring(tmp_path, {"gpu": "it is <not> there"})
-    lines = records.records(PAPER, results, tmp_path / "none", folder)
+    lines = records.records(PAPER, results, tmp_path / "none")
     laptop = f'<div class="as2-laptop">{differences.laptop_claims_table(papers.read(PAPER, folder), lines)}</div>'
     shown = {
         "claims": differences.claims_table(papers.read(PAPER, folder), lines) + laptop,
@@ -207,7 +207,7 @@ def test_every_reason_and_the_pooled_column_are_counted_again(tmp_path):
 
 def test_plot_shows_the_data():
     """Each panel's points and lines are the differences and intervals, and its dashed line the smallest gain seen."""
-    figure = difference_plots.gains_plot(PAPER, FOLDER)
+    figure = difference_plots.gains_plot(PAPER)
     data = papers.read(PAPER, FOLDER)
     tests = significance_tables.printed_tests(data)
     limits = significance_tables.limits(data).drop_duplicates("dataset").set_index("dataset")

@@ -229,15 +229,15 @@ def machine(tmp_path, monkeypatch):
         of_psd = "psd" in (given.get("objective"), *str(given["model"]).split("-"))
         return tmp_path / names.get((notebook, "psd" if of_psd else None), "finetune-base-cccccccccccc")
 
-    for job in plan.jobs(PAPER, "laptop", ["roberta_base", "roberta_psd"], [0], folder_for, FOLDER):
+    for job in plan.jobs(PAPER, "laptop", ["roberta_base", "roberta_psd"], [0], folder_for):
         mean = {"roberta_base": 0.5, "roberta_psd": 0.7}[job.row] if job.notebook == "finetune" else None
         make(job.folder.name, job.notebook, job.parameters, mean)
     return tmp_path
 
 
 def test_laptop_table(machine):
-    local = records.records(PAPER, machine / "none", machine, FOLDER)
-    html = miniature.laptop_table(papers.read(PAPER, FOLDER), local, links={"finetune-psd-bbbbbbbbbbbb": 'runs/x.html?a="b'})
+    local = records.records(PAPER, machine / "none", machine)
+    html = miniature.laptop_table(papers.read(PAPER, FOLDER), local, "table_1", links={"finetune-psd-bbbbbbbbbbbb": 'runs/x.html?a="b'})
     table = cells(html)
     assert table[1][:3] == ["random order", "no training", "12.3"]
     assert table[3] == ["RoBERTa-Base", "ours, this machine", "50.0", "60.0", "70.0", "1", "–"]
@@ -248,11 +248,13 @@ def test_laptop_table(machine):
     assert psd[6].startswith("+12.0 [") and len(psd) == 7
     assert 'href="runs/x.html?a=&quot;b"' in html
     assert "40 test questions" in html
-    empty = miniature.laptop_table(papers.read(PAPER, FOLDER), local.iloc[:0])
     data = papers.read(PAPER, FOLDER)
+    of_questions = [name for name, table in data["tables"].items() if table["datasets"] != ["pretraining"]]
+    empty = [cells(miniature.laptop_table(data, local.iloc[:0], name))[1:] for name in of_questions]
     void = [row["name"] for row in data["rows"].values() if "laptop" in row.get("not_testable", {})]
-    said = {row[0]: row[1] for row in cells(empty)[1:]}
-    assert len(said) == len(data["budgets"]["laptop"]["rows"]) and void
+    said = {row[0]: row[1] for table in empty for row in table if row != ["nothing to show yet"]}
+    rows = {row for name in of_questions for row in data["tables"][name]["rows"]} & set(data["budgets"]["laptop"]["rows"])
+    assert set(said) == {data["rows"][row]["name"] for row in rows} and len(rows) > 15 and void
     assert all(words.startswith("not testable here" if name in void else "not run") for name, words in said.items())
 
 
@@ -262,7 +264,7 @@ def test_committed_laptop_runs_stand_above_those_of_this_machine(machine, tmp_pa
         tmp_path / "kept",
         record("roberta_psd", "pydocs", "laptop", 0, 0.1, hardware={"cpu_cores": 2, "architecture": "x86_64", "system": "Linux"}),
     )
-    html = miniature.laptop_table(papers.read(PAPER, FOLDER), records.records(PAPER, tmp_path / "kept", machine, FOLDER))
+    html = miniature.laptop_table(papers.read(PAPER, FOLDER), records.records(PAPER, tmp_path / "kept", machine), "table_1")
     table = cells(html)
     place = next(number for number, row in enumerate(table) if row[0] == "RoBERTa-Base")
     assert table[place][1:3] == ["ours", "20.0 ± 0.0"] and table[place][5:] == ["3", "–"]
@@ -274,20 +276,12 @@ def test_committed_laptop_runs_stand_above_those_of_this_machine(machine, tmp_pa
 
 def test_the_demonstration_shows_what_this_machine_made_alone(machine, tmp_path):
     commit(tmp_path / "kept", record("roberta_ssp", "pydocs", "laptop", 0, 0.9))
-    both = records.records(PAPER, tmp_path / "kept", machine, FOLDER)
+    both = records.records(PAPER, tmp_path / "kept", machine)
     table = cells(miniature.demo_table(papers.read(PAPER, FOLDER), both))
     assert table[1:3] == [["random order", "no training", "23.4", "–"], ["BM25", "no training", "50.0", "–"]]
     assert table[3] == ["RoBERTa-Base", "–", "60.0", "–"] and table[5] == ["RoBERTa + SSP", "–", "–", "–"]
     assert table[4][0] == "RoBERTa + PSD" and table[4][2].rstrip("†‡") == "72.0" and table[4][3].startswith("+12.0 [")
     assert miniature.demo_table(papers.read(PAPER, FOLDER), both[both.source != records.HERE]) == ""
-
-
-@pytest.mark.parametrize("paper", papers.PAPERS[1:])
-def test_a_paper_without_a_laptop_budget_shows_its_rows_as_not_run(paper, results):
-    data = papers.read(paper, FOLDER)
-    others = {name: budget for name, budget in data["budgets"].items() if name != "laptop"}
-    table = cells(miniature.laptop_table(data | {"budgets": others}, recorded(results).iloc[:0]))
-    assert [row[:2] for row in table[1:]] == [[row["name"], "not run"] for row in data["rows"].values()]
 
 
 def test_without_a_validation_there_is_no_empty_plot_of_it():
@@ -307,7 +301,7 @@ def test_accuracy_bars_show_each_model_beside_its_majority_class():
 
 @pytest.mark.slow
 def test_local_runs_are_marked_and_are_sources(machine):
-    local = records.records(PAPER, machine / "none", machine, FOLDER)
+    local = records.records(PAPER, machine / "none", machine)
     local["budget"] = "small"
     local["dataset"] = local["dataset"].replace("pydocs", "wikiqa")
     html = results_table(PAPER, "table_1", local, "wikiqa", folder=FOLDER)
@@ -356,7 +350,7 @@ def test_training_curves(tmp_path):
 
 def test_a_page_is_made_of_its_rows_its_results_and_the_runs_of_this_machine(machine, results, monkeypatch):
     path = commit(results / "results", record("roberta_base", "wikiqa", "small", 1, 0.6))
-    local = records.records(PAPER, machine / "none", machine, FOLDER)
+    local = records.records(PAPER, machine / "none", machine)
     monkeypatch.setattr(report.rundir, "root", lambda: results)
     monkeypatch.setattr(report, "rows_and_runs", lambda paper: ({}, local if paper == PAPER else local.iloc[:0]))
     rows, first, *others = report.sources(PAPER)
@@ -366,7 +360,7 @@ def test_a_page_is_made_of_its_rows_its_results_and_the_runs_of_this_machine(mac
 
 
 def test_logs_have_readable_names(machine):
-    local = records.records(PAPER, machine / "none", machine, FOLDER)
+    local = records.records(PAPER, machine / "none", machine)
     names = report.logs(local[local.dataset == "pydocs"], papers.read(PAPER, FOLDER))
     assert sorted(names) == [("RoBERTa + PSD", 0), ("RoBERTa-Base", 0)]
 

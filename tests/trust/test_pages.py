@@ -213,7 +213,7 @@ def test_a_table_of_the_laptop_has_nothing_of_another_budget_and_no_other_table_
     shutil.copytree(ROOT / "results" / PAPER, tmp_path / PAPER)
 
     def table(*laptop: bool) -> str:
-        found = records.records(PAPER, tmp_path, tmp_path / "no runs", ROOT / "experiments")
+        found = records.records(PAPER, tmp_path, tmp_path / "no runs")
         return miniature.results_tabs(papers.read(PAPER), found, "table_1", *laptop)
 
     panel = lambda html: BeautifulSoup(html, "html.parser").find(class_="as2-laptop")
