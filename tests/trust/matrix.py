@@ -24,7 +24,7 @@ from aslab import rundir
 from tests.trust import must
 from tests.trust.loaders import DOCUMENTS
 
-SMALL = ("steps=16", "batch_size=8", "warmup_steps=2", "epochs=1", "question_limit=12", "validation_examples=40", "corpus=mine.jsonl")
+SMALL = ("steps=16", "batch_size=8", "warmup_steps=2", "epochs=1", "question_limit=12", "validation_examples=40")
 NAMES = ("Rome", "May", "books", "Oslo")
 # Who is killed: a word in the command of a process, or everything.
 KILLED = {"everything": "", "snakemake": None, "papermill": "papermill", "kernel": "ipykernel_launcher"}
@@ -85,6 +85,7 @@ def project_in(folder: Path) -> Path:
     rows = paper.read_text("utf-8")
     own = {
         "[pydocs]": "[asked.jsonl]",
+        "corpus: pydocs": "corpus: mine.jsonl",
         "{wikiqa: pydocs}": "{wikiqa: asked.jsonl}",
         "rows: [roberta_base, roberta_psd, roberta_ssp]": "rows: [roberta_sp, roberta_psd]",
     }
