@@ -54,11 +54,14 @@ class Executed:
         return [("".join(one["data"][SVG]), one["metadata"][SVG]["alt"]) for one in shown]
 
 
-def without_paths(notebook: dict) -> dict:
-    """A notebook without names of this machine's folders and without papermill's notes."""
+def without_paths(notebook: dict, given: dict | None = None) -> dict:
+    """A notebook without papermill's notes and names of this machine's folders; a path `given` to its run becomes `own:<name>`."""
     text = json.dumps(notebook)
-    for folder, name in ((sys.prefix, "<environment>"), (str(rundir.root()), "<project>"), (str(Path.home()), "~")):
-        text = text.replace(json.dumps(folder).strip('"'), name)
+    own = (part for value in (given or {}).values() for part in str(value).split(",") if part.startswith("/"))
+    places = {path: f"own:{Path(path).name}" for path in sorted(own, key=len, reverse=True)}
+    places |= {sys.prefix: "<environment>", str(rundir.root()): "<project>", str(Path.home()): "~"}
+    for folder, name in places.items():
+        text = text.replace(json.dumps(folder)[1:-1], json.dumps(name)[1:-1])
     notebook = json.loads(text)
     for part in (notebook, *notebook["cells"]):
         part["metadata"].pop("papermill", None)

@@ -67,10 +67,10 @@ def with_zero_shot(lines: pd.DataFrame) -> list[dict]:
         for line in lines.itertuples()
         if (line.record.get("baselines") or {}).get("zero_shot")
     }
-    ranked = [
-        TRANSFER in line.dataset and known.get(key(line, line.record.get("fingerprint"))) for line in lines.itertuples()
+    found = [
+        TRANSFER in one.dataset and known.get(key(one, one.record.get("fingerprint"))) for one in lines.itertuples()
     ]
-    return [one | {"baselines": one["baselines"] | found} if found else one for one, found in zip(lines.record, ranked)]
+    return [one | {"baselines": one["baselines"] | added} if added else one for one, added in zip(lines.record, found)]
 
 
 def _committed_records(rows: dict, folder: Path):

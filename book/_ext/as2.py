@@ -28,7 +28,7 @@ from as2_texts import begin, with_texts
 from docutils import nodes
 from latex2mathml.converter import convert
 
-from aslab.gallery import cleaned, executed
+from aslab.gallery import cleaned, executed, without_paths
 from aslab.rundir import read_record
 
 # Modules that register what pages show.
@@ -45,7 +45,9 @@ ROLES = {"name": Name(), "src": File(), "figure": Figure(), "severity": Severity
 
 def of_run(path: Path) -> dict:
     """The executed notebook of a run, on a site without text of its data: it may be a user's own."""
-    notebook = json.loads(path.read_text("utf-8"))
+    plan = path.with_name("run.json")
+    given = json.loads(plan.read_text("utf-8"))["given"] if plan.is_file() else {}
+    notebook = without_paths(json.loads(path.read_text("utf-8")), given)
     return cleaned(notebook) if os.environ.get("AS2_SITE") else notebook
 
 

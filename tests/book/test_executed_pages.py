@@ -50,6 +50,18 @@ def test_on_a_site_a_run_is_shown_without_text_of_its_data(directives, tmp_path,
         assert ("a question of" in json.dumps(directives("as2").of_run(path))) == is_there
 
 
+def test_a_page_names_no_place_where_a_run_found_its_files(directives, tmp_path, monkeypatch):
+    monkeypatch.delenv("AS2_SITE", raising=False)
+    given = {"dataset": '/there/my "questions".tsv', "also_rank": "wikiqa,/there/others", "corpus": "texts", "seed": 1}
+    (tmp_path / "run.json").write_text(json.dumps({"notebook": "finetune", "given": given}), "utf-8")
+    said = f"{given['dataset']}, row 2: a blank; /there/others/dev.tsv: two; texts: three"
+    cell = {"cell_type": "code", "metadata": {}, "outputs": [{"output_type": "stream", "name": "stderr", "text": said}]}
+    (tmp_path / "notebook.ipynb").write_text(json.dumps({"cells": [cell], "metadata": {}}), "utf-8")
+    (shown,) = directives("as2").of_run(tmp_path / "notebook.ipynb")["cells"]
+    expected = 'own:my "questions".tsv, row 2: a blank; own:others/dev.tsv: two; texts: three'
+    assert shown["outputs"][0]["text"] == expected
+
+
 def test_the_cell_that_installs_is_folded(lessons):
     cells = [{"cell_type": "code", "metadata": {"tags": [tag]}, "source": "", "outputs": []} for tag in ("install", "parameters")]
     page = lessons.executed_page({"cells": cells})
