@@ -58,7 +58,7 @@ def without_paths(notebook: dict, given: dict | None = None) -> dict:
     """A notebook without papermill's notes and names of this machine's folders; a path `given` to its run becomes `own:<name>`."""
     text = json.dumps(notebook)
     own = (part for value in (given or {}).values() for part in str(value).split(",") if part.startswith("/"))
-    places = {path: f"own:{Path(path).name}" for path in sorted(own, key=len, reverse=True)}
+    places = {f"{Path(path).parent}/": "own:" for path in sorted(own, key=len, reverse=True)}
     places |= {sys.prefix: "<environment>", str(rundir.root()): "<project>", str(Path.home()): "~"}
     for folder, name in places.items():
         text = text.replace(json.dumps(folder)[1:-1], json.dumps(name)[1:-1])
