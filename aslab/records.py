@@ -57,20 +57,18 @@ def committed(paper: str, results: str | Path = "results") -> pd.DataFrame:
 
 
 def with_zero_shot(lines: pd.DataFrame) -> list[dict]:
-    """The record of each line; where its model only ranked a data set, with the `zero_shot` of its encoder from a run on the same data.
-
-    A run measures that on its own data set alone. The other run has the same budget, and began with the same weights.
-    """
+    """The records; that of a data set which its model only ranked has the `zero_shot` of a run on it, of equal budget and first weights."""
     key = lambda line, data: (line.budget, data, chain(line)[0].get("inputs", {}).get("model"))
     known = {
         key(line, line.record.get("inputs", {}).get("dataset")): {"zero_shot": line.record["baselines"]["zero_shot"]}
         for line in lines.itertuples()
         if (line.record.get("baselines") or {}).get("zero_shot")
     }
-    found = [
-        TRANSFER in one.dataset and known.get(key(one, one.record.get("fingerprint"))) for one in lines.itertuples()
-    ]
-    return [one | {"baselines": one["baselines"] | added} if added else one for one, added in zip(lines.record, found)]
+    completed = []
+    for line in lines.itertuples():
+        measured = TRANSFER in line.dataset and known.get(key(line, line.record.get("fingerprint")))
+        completed.append(line.record | {"baselines": line.record["baselines"] | measured} if measured else line.record)
+    return completed
 
 
 def _committed_records(rows: dict, folder: Path):

@@ -143,10 +143,10 @@ def test_records_of_the_own_task_are_those_on_wikipedia(tmp_path):
     for stage in (pre, task):
         given = plans.stage_parameters(data, "roberta_ssp", stage, "paper", "asnq", 0, *made)
         made.append(local_run(tmp_path, stage["notebook"], runs.shown(runs.settings(stage["notebook"], given))))
-    found = records.records("sentence_objectives", tmp_path / "none", tmp_path)
-    assert found.row.unique().tolist() == ["roberta_ssp"]
-    assert found[["dataset", "name"]].to_numpy().tolist() == [["transfer", made[0]], ["pretraining", made[1]]]
-    chains = [[*one.earlier, one.record] for one in found.itertuples()]
+    lines = records.records("sentence_objectives", tmp_path / "none", tmp_path)
+    assert lines.row.unique().tolist() == ["roberta_ssp"]
+    assert lines[["dataset", "name"]].to_numpy().tolist() == [["transfer", made[0]], ["pretraining", made[1]]]
+    chains = [[*one.earlier, one.record] for one in lines.itertuples()]
     assert plans.at_paper_settings(data, "roberta_ssp", "pretraining", chains[1])
     assert not plans.at_paper_settings(data, "roberta_ssp", "pretraining", chains[0])
 
@@ -351,13 +351,13 @@ def test_local_runs_find_their_rows(tmp_path, plain_settings):
     local_run(tmp_path, "finetune", fine | {"model": "pydocs_roberta", "seed": 0, "steps": 999})  # not the row's own parameters
     local_run(tmp_path, "finetune", fine | {"model": "pretrain-000000000000", "seed": 0})  # of a model that is no row's
     (tmp_path / "finetune-111111111111").mkdir()  # not finished
-    found = records.records("sentence_objectives", tmp_path / "none", tmp_path)
-    assert found[["row", "dataset", "budget", "seed", "source", "name"]].to_numpy().tolist() == [
+    lines = records.records("sentence_objectives", tmp_path / "none", tmp_path)
+    assert lines[["row", "dataset", "budget", "seed", "source", "name"]].to_numpy().tolist() == [
         ["roberta_base", "pydocs", "laptop", 0, "this machine", base],
         ["roberta_psd", "pretraining", "laptop", 0, "this machine", pre],
         ["roberta_psd", "pydocs", "laptop", 0, "this machine", one],
     ]
-    assert [[r["name"] for r in earlier] for earlier in found.earlier] == [[], [], [pre]]
+    assert [[r["name"] for r in earlier] for earlier in lines.earlier] == [[], [], [pre]]
 
 
 def test_a_record_from_before_a_parameter_came_is_still_its_rows(tmp_path):
@@ -369,8 +369,8 @@ def test_a_record_from_before_a_parameter_came_is_still_its_rows(tmp_path):
         folder = tmp_path / absent
         old = {name: value for name, value in settings.items() if name != absent}
         name = local_run(folder, "finetune", old)
-        found = records.records("sentence_objectives", folder / "none", folder)
-        assert found[["row", "seed", "name"]].to_numpy().tolist() == [["roberta_base", 1, name]]
+        lines = records.records("sentence_objectives", folder / "none", folder)
+        assert lines[["row", "seed", "name"]].to_numpy().tolist() == [["roberta_base", 1, name]]
     local_run(tmp_path / "other", "finetune", settings | {"weight_decay": 0.5})
     assert not len(records.records("sentence_objectives", tmp_path / "none", tmp_path / "other"))
 
