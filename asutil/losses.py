@@ -23,7 +23,7 @@ def mlm(logits: torch.Tensor, targets: torch.Tensor, total: int | None = None) -
     """Masked language modelling: cross-entropy at the masked positions.
 
     L = -(1 / total) sum_i log softmax(logits_i)[targets_i]
-    Paper: sentence_objectives, section 5.2.
+    Paper: sentence_objectives, section 5.1.
     Shapes: logits (M, V), targets (M,) -> scalar; M may be 0, which gives 0 with a gradient of zeros.
     Args:
         total: masked tokens of the whole optimiser batch; M where it is left out.
@@ -41,7 +41,7 @@ def replaced_token(
     """ELECTRA's token detection: binary cross-entropy of "this token is not the original one" over the real tokens.
 
     L = -(1 / total) sum_t r_t log s(logits_t) + (1 - r_t) log(1 - s(logits_t)),  mask_t != 0,  s(z) = 1 / (1 + exp(-z))
-    Paper: sentence_objectives, section 5.2 and appendix B.
+    Paper: sentence_objectives, section 5.1 and appendix B.
     Shapes: logits, replaced, mask (B, T), packed (1, N) -> scalar.
     Args:
         replaced: 1 where another token is in the place of the original one, else 0.

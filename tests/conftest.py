@@ -91,10 +91,10 @@ class Stopping:
 
 
 class Later(Stopping):
-    """Batches of a run that goes on at a step: what its checkpoint has is not asked for again."""
+    """Batches of a run that goes on at a step: what its checkpoint has is not asked for again, but for the first, which tells the data."""
 
     def __getitem__(self, step):
-        assert step >= self.at
+        assert step >= self.at or step == 0
         return self.batches[step]
 
 

@@ -67,7 +67,7 @@ def _sentences(paragraph) -> list[str]:
 
 
 def splitter_function(name: str):
-    """`blingfire` (papers 1 and 4) or `nltk` (paper 2): paragraph -> list of sentences.
+    """`blingfire` (sentence_objectives) or `nltk` (contextual_as2; D-09): paragraph -> list of sentences.
 
     Raises: ValueError for another name; LookupError where NLTK's data is not installed, with the command that installs it.
     """

@@ -1,5 +1,6 @@
 """Token ids -> micro-batches, padded or packed, and optimiser batches addressed by step."""
 
+import zlib
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import lru_cache
@@ -53,15 +54,19 @@ def tensors(table: dict[str, np.ndarray]) -> dict:
     return {name: torch.from_numpy(np.ascontiguousarray(array)) for name, array in table.items()}
 
 
-def optimiser_batch(micro: list[dict], examples: int, tokens: int, masked: int = 0, **counts: int) -> dict:
+def optimiser_batch(micro: list[dict], examples: int, ids, learnt: np.ndarray, masked: int = 0, **counts: int) -> dict:
     """What `batches[step]` is, for batches of every kind.
 
+    content = CRC-32 of the ids and of what is learnt: it tells batches of other data apart, however these are laid out in micro-batches.
     Args:
         micro: micro-batches, tables of tensors.
-        examples, tokens, masked: how many there are in all micro-batches, padding not counted.
+        examples, masked: how many there are in all micro-batches.
+        ids: token ids of all examples, without padding.
+        learnt: the labels of all examples, or a teacher's scores; of any shape.
         counts: `labels` where an example has several, and others that a model's loss divides by.
     """
-    return {"micro": micro, "examples": examples, "masked": masked, "tokens": tokens, **counts}
+    content = zlib.crc32(np.ascontiguousarray(learnt), zlib.crc32(np.ascontiguousarray(ids)))
+    return {"micro": micro, "examples": examples, "masked": masked, "tokens": len(ids), "content": content, **counts}
 
 
 def laid_out(layout: str | None, ragged: Ragged, labels, pad, micro_tokens, masked=None, members=None) -> list[dict]:
@@ -151,7 +156,7 @@ class PretrainingBatches:
             ragged = replace(ragged, ids=ids)
             masked, masked_count = (places, targets), len(places)
         micro = laid_out(self.layout, ragged, labels, self.template.pad, self.micro_tokens, masked, members)
-        return optimiser_batch(micro, len(labels), len(ragged.ids), masked_count, labels=labels.size)
+        return optimiser_batch(micro, len(labels), ragged.ids, labels, masked_count, labels=labels.size)
 
 
 class FinetuningBatches:
@@ -185,7 +190,7 @@ class FinetuningBatches:
         ragged = self.pairs.join(members, self.max_tokens)
         labels = self.pairs.labels_of(members)
         micro = laid_out(self.layout, ragged, labels, self.pairs.template.pad, self.micro_tokens)
-        return optimiser_batch(micro, len(labels), len(ragged.ids), labels=int((labels != IGNORED).sum()))
+        return optimiser_batch(micro, len(labels), ragged.ids, labels, labels=int((labels != IGNORED).sum()))
 
 
 class ListBatches(FinetuningBatches):
@@ -217,7 +222,8 @@ class ListBatches(FinetuningBatches):
                 columns["teacher"] = scores[some].astype(np.float32)
             micro.append(pairs | tensors(columns))
         lists = int((labels == 1).any(1).sum()) if scores is None else len(members)
-        return optimiser_batch(micro, len(ragged.lengths), len(ragged.ids), lists=lists)
+        learnt = labels if scores is None else scores
+        return optimiser_batch(micro, len(ragged.lengths), ragged.ids, learnt, lists=lists)
 
 
 class LongBatches(FinetuningBatches):
@@ -233,7 +239,11 @@ class LongBatches(FinetuningBatches):
 
     def __getitem__(self, step: int) -> dict:
         numbers = self.examples(step)
-        lengths = self.pairs.lengths[numbers]
-        micro = [self.pairs.padded(numbers[part], self.with_answers) for part in cut(lengths, self.micro_tokens)]
+        parts = cut(self.pairs.lengths[numbers], self.micro_tokens)
+        micro = [self.pairs.padded(numbers[part], self.with_answers) for part in parts]
         contrasted = sum(int(part["contrasted"].sum()) for part in micro)
-        return optimiser_batch(micro, len(numbers), int(lengths.sum()), contrasted=contrasted)
+        rows = [self.pairs.read[number] for number in numbers]
+        labels = np.concatenate([[row.kind, *row.evidence, *row.starts, *row.ends] for row in rows])
+        return optimiser_batch(
+            micro, len(rows), np.concatenate([row.ids for row in rows]), labels, contrasted=contrasted
+        )

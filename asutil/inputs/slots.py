@@ -97,4 +97,4 @@ class ClaimBatches(batches.FinetuningBatches):
         numbers = self.examples(step)
         joined, labels = self.pairs.join(numbers, self.max_tokens), self.pairs.labels[numbers]
         micro = self.pairs.laid_out(joined, numbers, labels, self.micro_tokens, self.layout)
-        return batches.optimiser_batch(micro, len(labels), len(joined.ids))
+        return batches.optimiser_batch(micro, len(labels), joined.ids, labels)

@@ -128,7 +128,7 @@ class TripletBatches(batches.FinetuningBatches):
             }
             for some in cut(longest, self.micro_tokens, 1 + len(rows))
         ]
-        return batches.optimiser_batch(micro, len(labels), len(questions.ids) + len(candidates.ids))
+        return batches.optimiser_batch(micro, len(labels), np.concatenate([questions.ids, candidates.ids]), labels)
 
 
 def examples_for(

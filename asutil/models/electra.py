@@ -20,7 +20,7 @@ class ElectraEncoder(PairEncoder):
 
     x_i ~ softmax(G(masked tokens)_i) at masked positions i, without gradient; the discriminator reads the tokens with x at these positions
     L = w_mlm L_mlm(G) + w_detection L_detection(D) + w_objective L_pair(D's first token),  weights 1 : 50 : 1
-    Paper: sentence_objectives, section 5.2 and appendix B.
+    Paper: sentence_objectives, section 5.1 and appendix B.
     Shapes: input_ids, attention_mask (B, T); masked_positions, masked_targets (M,) -> pair logits (B, C), the generator's MLM logits
         (M, V), and (detection logits, replaced, real) (B, T), packed (1, N); without masked_positions -> pair logits and None
     """
@@ -93,7 +93,7 @@ def real_tokens(batch: dict) -> torch.Tensor:
 def tie(generator: nn.Module, backbone: nn.Module) -> None:
     """Tie the generator's embeddings to the discriminator's: of tokens, and of positions and token types where their shapes agree.
 
-    Paper: sentence_objectives, section 5.2 (its ELECTRA is that of Clark et al. 2020, whose section 3.2 ties them).
+    Paper: sentence_objectives, section 5.1 (its ELECTRA is that of Clark et al. 2020, whose section 3.2 ties them).
     Raises: ValueError where the vocabularies or the sizes of the token embeddings differ.
     """
     expected, shape = (tuple(model.get_input_embeddings().weight.shape) for model in (backbone, generator))

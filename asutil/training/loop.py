@@ -33,7 +33,7 @@ def train(model, batches, folder: str | Path, **options) -> dict:
 
     L = mlm_weight * L_mlm + objective_weight * L_pair; for ELECTRA L + detection_weight * L_td
     AdamW (.9, .999, 1e-8), linear warm-up and decay, gradients clipped to 1.
-    Paper: sentence_objectives, section 5.2 and appendix B.
+    Paper: sentence_objectives, section 5.1 and appendix B.
     Args:
         model: a `pair.PairEncoder`, or another model with `losses`, the parts of a micro-batch's loss, and `loss_weights`, theirs.
         batches: `len` steps; `batches[step]`, a function of step, is {"micro": [micro-batch, ...], "examples": int, "masked": int,

@@ -65,6 +65,8 @@ class Options:
     def loss_weights(self, model) -> dict[str, float]:
         """The weight of each part of a model's loss."""
         weights = model.loss_weights(self)
+        if getattr(model, "masked", True) is None and self.mlm_weight not in (0, Options.mlm_weight):
+            raise ValueError(f"mlm_weight: the model has no masked-language-model head, got {self.mlm_weight:g}")
         if "detection" not in weights and self.detection_weight != Options.detection_weight:
             raise ValueError(
                 f"detection_weight: only ELECTRA detects tokens, {self.detection_weight:g} came for another model"

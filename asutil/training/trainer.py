@@ -19,7 +19,7 @@ from tqdm.auto import tqdm
 from .. import draws
 from ..io import disk
 from ..models import scoring
-from . import checkpoints, cpu, expectation, processes
+from . import agreement, checkpoints, cpu, expectation, processes
 from .optimiser import adamw, learning_rate
 from .options import Options
 
@@ -53,6 +53,9 @@ class StepTrainer:
         names = ("peak_lr", "warmup_steps", "weight_decay", "seed")
         self.settings = {"steps": self.steps} | {name: getattr(options, name) for name in names}
         self.settings |= {f"{part}_weight": weight for part, weight in self.weights.items()} | {"bf16": options.bf16}
+        first = batches[0]
+        agreement.require(model, first)
+        self.settings["first_batch"] = first.get("content")  # None for batches that do not say it
         if options.warmup_steps >= self.steps > 0 and processes.first():
             log.warning(WARMUP_TOO_LONG, options.warmup_steps, self.steps, options.peak_lr)
         self.optimizer = adamw(model, options.peak_lr, options.weight_decay)
@@ -290,8 +293,12 @@ class StepTrainer:
             progress = json.loads((checkpoint / "progress.json").read_text(encoding="utf-8"))
             if self.options.precision == "auto":
                 self.settings["bf16"] = scoring.require_bf16(progress["settings"].get("bf16", False), self.device)
-            if progress["settings"] != self.settings:
-                raise ValueError(f"{checkpoint} is of a run with {progress['settings']}, got {self.settings}")
+            begun = {"first_batch": self.settings["first_batch"]} | progress["settings"]  # version 0.1.0 kept none
+            differ = [name for name in self.settings | begun if self.settings.get(name) != begun.get(name)]
+            if differ:
+                came = ", ".join(f"{name} {self.settings.get(name)} instead of {begun.get(name)}" for name in differ)
+                advice = "give another folder, or remove this one to begin again"
+                raise ValueError(f"{checkpoint} is of another training, this one has {came}: {advice}")
             self.step = self.resumed_at = progress["step"]
             self.tokens, self.seconds, self.rows = progress["tokens"], progress["seconds"], progress["rows"]
             if processes.first():

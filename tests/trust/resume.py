@@ -256,7 +256,7 @@ def others(held: Held) -> int:
         try:
             training.train(held.model(), _batches(held), folder, **USUAL | {name: value})
         except ValueError as error:
-            must("is of a run with" in str(error), f"{name} {value}: {error}")
+            must(f"this one has {name} {value}" in str(error), f"{name} {value}: {error}")
             refused += 1
         else:
             must(False, f"a checkpoint of {name} {USUAL.get(name)} was gone on with at {value}")

@@ -10,7 +10,7 @@ from .ssp import ssp
 class All(ssp):
     """ssp, sp and psd together.
 
-    Paper: sentence_objectives, section 4.
+    Paper: sentence_objectives, section 5.2.
     """
 
     sampler = UnionSampler
@@ -21,7 +21,7 @@ class All(ssp):
 class ContextAll(sdc):
     """sdc, dpc and dslc together.
 
-    Paper: contextual_as2, section 4.
+    Paper: contextual_as2, section 6.
     """
 
     sampler = UnionSampler

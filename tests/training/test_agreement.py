@@ -1,0 +1,56 @@
+"""Batches that a model would read otherwise than they were made, or of other data than a checkpoint, are refused before the first step."""
+
+import pytest
+
+from asutil import inputs, sampling, training
+from asutil.data.candidates import Candidate, Question
+from asutil.models import joint, loading
+
+pytestmark = pytest.mark.slow
+
+USUAL = {"peak_lr": 1e-3, "warmup_steps": 0, "weight_decay": 0.0, "seed": 1, "save_every": 99, "log_every": 1, "progress": False}
+SLOTS = {"joint": joint.shape(True, "ie_k", 5, 96, "linear", "absolute")}  # of 16 tokens
+REFUSED = {
+    "masked tokens": ({}, "psd", 64, 0.15, r"mask tokens \(\d+ in the first\), and the model has no head that predicts them"),
+    "a context": ({}, "dpc", 64, 0, "have a context, and the model reads two texts: start it with context=True"),
+    "longer slots": (SLOTS, "mspp", 6 * 64, 0, "slots of 16 tokens for this joint model, got slots of 64"),
+}
+READ = {
+    "masked tokens": ({"mlm": True}, "psd", 64, 0.15),
+    "two texts": ({}, "psd", 64, 0),
+    "a context": ({"context": True}, "dpc", 64, 0),
+    "slots": (SLOTS, "mspp", 96, 0),
+}
+
+
+def pretrain(corpus, folder, start, objective, max_tokens, mlm_share):
+    sampler = sampling.Sampler(corpus, objective, max_tokens=max_tokens)
+    batches = inputs.PretrainingBatches(lambda epoch: sampler, 1, 4, mlm_share=mlm_share)
+    return training.train(loading.start_from("tiny", corpus.tokenizer, 96, **start), batches, folder, **USUAL)
+
+
+@pytest.mark.parametrize(("start", "objective", "max_tokens", "mlm_share", "message"), REFUSED.values(), ids=REFUSED)
+def test_what_the_model_would_not_read_is_refused(corpus, tmp_path, start, objective, max_tokens, mlm_share, message):
+    with pytest.raises(ValueError, match=message):
+        pretrain(corpus, tmp_path, start, objective, max_tokens, mlm_share)
+    assert not any(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(("start", "objective", "max_tokens", "mlm_share"), READ.values(), ids=READ)
+def test_what_the_model_reads_is_learnt(corpus, tmp_path, start, objective, max_tokens, mlm_share):
+    assert pretrain(corpus, tmp_path, start, objective, max_tokens, mlm_share)["steps"] == 1
+
+
+def test_a_folder_is_not_gone_on_with_by_other_data(tokenizer, tmp_path):
+    """A cell that is run again with other labels must not give back the weights of the first ones."""
+
+    def train(right, micro_tokens=8192):
+        candidates = lambda n: tuple(Candidate(f"{n}.{k}", f"answer {k}", int(k == right), None, None) for k in range(3))
+        pairs = inputs.Pairs(tokenizer, [Question(str(n), f"question {n}", candidates(n)) for n in range(4)])
+        batches = inputs.FinetuningBatches(pairs, 2, 6, 32, micro_tokens)
+        return training.train(loading.start_from("tiny", tokenizer, 32, seed=1), batches, tmp_path, **USUAL)
+
+    first = train(0)
+    assert train(0, micro_tokens=64)["log"] == first["log"]  # the same data in smaller micro-batches
+    with pytest.raises(ValueError, match=r"of another training, this one has first_batch \d+ instead of \d+: give another folder"):
+        train(1)
