@@ -11,7 +11,7 @@ from tabulate import tabulate
 
 from asutil.data.data_sets import ANSWERS, CLAIMS, LONG
 
-from . import chains, commands, papers, plan, records, runs
+from . import chains, commands, papers, parameters, plan, records, runs
 
 # Runs with the same of these settings are alike; where there are none, those with the same form of an example, then all.
 FORM = ("architecture", "head", "k", "max_tokens")
@@ -145,7 +145,7 @@ def expected(jobs, cores: int | None = None, known: list[Run] | None = None) -> 
     known = finished(dict.fromkeys(job.paper for job in jobs)) if known is None else known
     groups = {}
     for job in jobs:
-        settings = runs.settings(job.notebook, job.parameters)
+        settings = parameters.settings(job.notebook, job.parameters)
         estimate = of_run(job.notebook, settings, _backbone(settings.get("model"), by_name), known, cores)
         groups.setdefault((job.paper, job.budget, job.notebook), []).append(estimate)
     rows = [(*group, *_summed(estimates)) for group, estimates in groups.items()]
@@ -182,7 +182,7 @@ def _table(head: str, columns: tuple[str, ...], rows: list[tuple[str, ...]]) -> 
 def _backbone(model: str | None, planned: dict) -> str | None:
     """The backbone that a planned chain begins with."""
     while model and (job := planned.get(Path(model).name)):
-        model = runs.settings(job.notebook, job.parameters).get("model")
+        model = parameters.settings(job.notebook, job.parameters).get("model")
     return chains.started_from(model) if model else None
 
 

@@ -17,7 +17,7 @@ from asutil.corpus import sources
 from asutil.io import disk, remote
 from asutil.sampling import OBJECTIVES
 
-from . import closing, commands, compare, papers, rundir, runs
+from . import closing, commands, compare, papers, parameters, rundir, runs
 from .commands import option
 from .own_inputs import USAGE
 from .parameters import names_of
@@ -73,7 +73,7 @@ def chain(config: dict) -> Chain:
     """
     option = DEFAULTS | {name: value for name, value in config.items() if name in DEFAULTS}
     more = {name: value for name, value in config.items() if name not in DEFAULTS}
-    known = {name for notebook in ("pretrain", "finetune") for name in runs.parameters(notebook)} - set(SET_BY_US)
+    known = {name for notebook in ("pretrain", "finetune") for name in parameters.parameters(notebook)} - set(SET_BY_US)
     papers.all_of(more, sorted(known | set(DEFAULTS)), "--config", "option")
     # Two parts and several negatives, like a question and its candidates.
     pairs = [name for name, rule in OBJECTIVES.items() if rule.parts == 2 and rule.negatives is None]
@@ -110,8 +110,8 @@ def _existing(option: str, value: str) -> str:
     return str(path)
 
 
-def _job(notebook: str, system: str, parameters: dict, needs: tuple[Path, ...] = ()) -> Job:
-    own = {name: value for name, value in parameters.items() if name in runs.parameters(notebook)}
+def _job(notebook: str, system: str, given: dict, needs: tuple[Path, ...] = ()) -> Job:
+    own = {name: value for name, value in given.items() if name in parameters.parameters(notebook)}
     folder = runs.folder_for(notebook, own, must_exist=False)
     dataset = Path(own.get("dataset", "pretraining")).name
     return Job(LINE, f"own, {system}", own["budget"], dataset, own["seed"], notebook, own, folder, needs)

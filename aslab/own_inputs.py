@@ -11,7 +11,7 @@ from asutil.data import answers
 from asutil.draws import text_hash
 from asutil.sampling import Sampler
 
-from . import closing, runs
+from . import closing, parameters
 from .closing import FEWEST, TOO_FEW
 
 USAGE = """expected: snakemake -c2 own --config corpus=my_texts questions=my_questions.tsv
@@ -27,8 +27,8 @@ def require_readable(made) -> str:
     Returns: a sentence on the documents, and one on the questions and on those that a limit leaves out.
     Raises: ValueError, OSError that name the file and the row of what cannot be read, or what pre-training lacks.
     """
-    corpus = _documents(runs.settings("pretrain", made.pretraining.parameters))
-    settings = runs.settings("finetune", made.plain[0].parameters)
+    corpus = _documents(parameters.settings("pretrain", made.pretraining.parameters))
+    settings = parameters.settings("finetune", made.plain[0].parameters)
     limits = [settings[name] for name in ("train_questions", "question_limit")]
     special = {name: settings[name] for name in ("train_limit", "test_limit")}
     loaded = answers.load_answers(settings["dataset"], settings["protocol"], *limits, **special)

@@ -12,7 +12,7 @@ import yaml
 from asutil.io import files, spelling
 from asutil.metrics import registry
 
-from . import rules, rundir, runs
+from . import parameters, rules, rundir
 from .rundir import BUDGETS
 
 # In the order of the book.
@@ -177,7 +177,7 @@ def _check_stage(stage, place: str) -> None:
         raise ValueError(f"{place}: a mapping with a notebook is expected, got {stage!r}")
     one_of(stage["notebook"], NOTEBOOKS, place)
     first = ["first"] * (stage["notebook"] == "rerank")
-    all_of(stage, ("notebook", "budgets", *first, *runs.parameters(stage["notebook"])), place, "key")
+    all_of(stage, ("notebook", "budgets", *first, *parameters.parameters(stage["notebook"])), place, "key")
     by_budget = [budget for value in stage.values() if isinstance(value, dict) for budget in value]
     all_of([*stage.get("budgets", ()), *by_budget], BUDGETS, place, "budget")
 
@@ -226,7 +226,7 @@ def _check_budget(budget, rows: dict, datasets: set, place: str) -> None:
 def _check_rule(rule, rows: dict, place: str) -> None:
     _keys(rule, "settings", place)
     one_of(rule["notebook"], NOTEBOOKS, place)
-    known, when = runs.parameters(rule["notebook"]), rule.get("when", {})
+    known, when = parameters.parameters(rule["notebook"]), rule.get("when", {})
     all_of(rule["are"], known, place, "parameter")
     all_of(when, ("row", *known), f"{place}: when", "parameter")
     all_of(when.get("row", ()), rows, f"{place}: when", "row")

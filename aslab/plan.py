@@ -12,7 +12,7 @@ from typing import NamedTuple
 from asutil.data.long_questions import KINDS
 from asutil.draws import text_hash
 
-from . import rules, rundir, runs
+from . import parameters, rules, rundir, runs
 from .papers import NOTEBOOKS, OWN_TASK, ROBERTA, SPLITS, all_of, datasets, one_of, read, stages
 from .papers import seeds as seeds_of
 
@@ -132,7 +132,7 @@ def _every(paper, budget, rows, seeds, folder_for, more):
     own = data["budgets"][budget]["rows"]
     all_of(rows or (), own, f"{paper}, {budget}", "row")
     all_of(seeds or (), {seed for row in own for seed in seeds_of(data, row, budget)}, f"{paper}, {budget}", "seed")
-    known = {name for notebook in NOTEBOOKS for name in runs.parameters(notebook)}
+    known = {name for notebook in NOTEBOOKS for name in parameters.parameters(notebook)}
     all_of(more, known - set(PLANNED), "more", "parameter")
     planner = _Planner(paper, data, budget, seeds, folder_for, more)
     for row in rows or own:
@@ -185,8 +185,8 @@ class _Planner:
         yield from tries
         if not all((rundir.root() / job.folder / "record.json").is_file() for job in tries):
             return  # the seeds follow when all tries have a record
-        parameters = max(tries, key=dev_figure).parameters if tries else {}  # the first of equals
-        best = {name: parameters[name] for name in _searched(search) if tries}
+        chosen = max(tries, key=dev_figure).parameters if tries else {}  # the first of equals
+        best = {name: chosen[name] for name in _searched(search) if tries}
         for seed in seeds if scored else [0]:
             start = starts[seed] if each else first_start
             job = self._job(row, last, dataset, seed, start.model, TRANSFER if rerank else None, **best)
@@ -220,11 +220,11 @@ class _Planner:
         # As a command gives them: relative to the project's folder where they are inside.
         inside = (folder.relative_to(root) if folder.is_relative_to(root) else folder for folder in needs)
         starts = (folder.as_posix() for folder in inside)
-        parameters = stage_parameters(self.data, row, stage, self.budget, dataset, seed, *starts, **tried)
-        parameters |= {name: value for name, value in self.more.items() if name in runs.parameters(notebook)}
-        folder = self.folder_for(notebook, parameters)
+        given = stage_parameters(self.data, row, stage, self.budget, dataset, seed, *starts, **tried)
+        given |= {name: value for name, value in self.more.items() if name in parameters.parameters(notebook)}
+        folder = self.folder_for(notebook, given)
         column = column or NOTEBOOKS[notebook] or dataset
-        made = (parameters["seed"], notebook, parameters, folder, needs, search)
+        made = (given["seed"], notebook, given, folder, needs, search)
         return Job(self.paper, row, self.budget, column, *made)
 
 
@@ -293,7 +293,7 @@ def at_paper_settings(data: dict, row: str, dataset: str, records: list[dict]) -
         if record["notebook"] != notebook:
             return False
         given = stage_parameters(data, row, stage, "paper", dataset, record["seed"], model, first)
-        wanted, settings = runs.settings(notebook, given), completed(notebook, record["settings"])
+        wanted, settings = parameters.settings(notebook, given), completed(notebook, record["settings"])
         if not follows_rules(data, row, dataset, notebook, wanted, settings, searched):
             return False
         model = record["name"]
@@ -316,9 +316,10 @@ def follows_rules(
 
 def completed(notebook: str, settings: dict) -> dict:
     """The settings of a record, with the defaults of parameters that were added to the notebook later."""
-    names = runs.parameters(notebook)
+    names = parameters.parameters(notebook)
+    known = {name: value for name, value in settings.items() if name in names}
     try:
-        return runs.settings(notebook, {name: value for name, value in settings.items() if name in names}) | settings
+        return parameters.settings(notebook, known) | settings
     except ValueError:  # a value that the notebook does not allow any more
         return settings
 

@@ -22,7 +22,7 @@ import torch
 from asutil.io import disk, private
 from asutil.training import processes
 
-from . import parameters, rundir, runs
+from . import parameters, rundir
 
 PARAMETERS, TRAIN = "parameters", "train"  # tags of cells
 PLAN = "run.json"  # in a run folder: what is needed to run its cells again
@@ -99,7 +99,7 @@ def main() -> None:
         kept = {name: text for name, text in options.parameters if parameters.stays_text(notebook, name, text)}
         given = {name: kept.get(name, private.value_of_word(text)) for name, text in options.parameters}
         given = {name: parameters.as_meant(notebook, name, value) for name, value in given.items()}
-        runs.check(notebook, given)
+        parameters.check(notebook, given)
     elif options.parameters:
         parser.error("a run that was begun has its parameters already")
     elif not (path / PLAN).is_file():

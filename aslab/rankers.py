@@ -10,7 +10,7 @@ from asutil import metrics
 from asutil.data import answers
 from asutil.io import disk
 
-from . import records, rundir, runs
+from . import parameters, records, rundir, runs
 from .plan import Job, completed, settings_key
 
 log = logging.getLogger(__name__)
@@ -33,7 +33,7 @@ def jobs(budget: str, runs_dir: str | Path | None = None, more: dict | None = No
     listed = read()["budgets"].get(budget, {"datasets": []})
     for dataset in listed["datasets"]:
         given = {"budget": budget, "dataset": dataset, "models": ",".join(listed["rankers"])}
-        given |= {name: value for name, value in (more or {}).items() if name in runs.parameters("rank")}
+        given |= {name: value for name, value in (more or {}).items() if name in parameters.parameters("rank")}
         folder = runs.folder_for("rank", given, runs_dir, must_exist=False)
         made.append(Job(SLUG, "all", budget, dataset, 0, "rank", given, folder))
     return made
@@ -76,7 +76,7 @@ def publish(results: str | Path = "results", runs_dir: str | Path = "runs") -> l
     newest = sorted(finished.itertuples(), key=lambda run: run.record.get("created", ""), reverse=True)
     for budget in read()["budgets"]:
         for job in jobs(budget, runs_dir):
-            wanted = settings_key("rank", runs.settings("rank", job.parameters))
+            wanted = settings_key("rank", parameters.settings("rank", job.parameters))
             keys = (settings_key("rank", completed("rank", run.record["settings"])) for run in newest)
             run = next((run for run, key in zip(newest, keys) if key == wanted), None)
             if run is not None:

@@ -8,7 +8,7 @@ import pandas as pd
 from asutil.io import disk
 from asutil.metrics import rankings, registry
 
-from . import papers, rundir, runs
+from . import papers, parameters, rundir, runs
 from .papers import SPLITS, TRANSFER
 from .plan import Job, completed, follows_rules, jobs, settings_key
 
@@ -95,8 +95,8 @@ def _local_records(data: dict, made: pd.DataFrame):
     in_time = sorted(made.itertuples(), key=lambda run: run.record.get("created", ""))
     newest = {settings_key(run.notebook, completed(run.notebook, run.record["settings"])): run for run in in_time}
 
-    def find(notebook: str, parameters: dict) -> Path:
-        key = settings_key(notebook, runs.settings(notebook, parameters))
+    def find(notebook: str, given: dict) -> Path:
+        key = settings_key(notebook, parameters.settings(notebook, given))
         return newest[key].folder if key in newest else Path("not run") / str(abs(hash(key)))
 
     by_folder = {run.folder: run for run in made.itertuples()}
@@ -122,10 +122,10 @@ def _by_rules(data: dict, plan: dict[Path, Job], in_time: list, find) -> dict[Pa
     new_plan = {}
     folder_of_planned = {}
     for planned, job in plan.items():  # each comes after those that it needs
-        parameters = {name: folder_of_planned.get(value, value) for name, value in job.parameters.items()}
-        folder = find(job.notebook, parameters)
+        given = {name: folder_of_planned.get(value, value) for name, value in job.parameters.items()}
+        folder = find(job.notebook, given)
         if folder not in finished and not job.search:
-            wanted = runs.shown(runs.settings(job.notebook, parameters))
+            wanted = runs.shown(parameters.settings(job.notebook, given))
             for run in candidates:
                 if (run.notebook, run.record["seed"]) == (job.notebook, job.seed):
                     settings = completed(run.notebook, run.record["settings"])

@@ -25,10 +25,7 @@ from asutil.data.data_sets import TEST_ONLY, TITLES
 from asutil.io import disk, hub, remote
 from asutil.io.spelling import nearest
 
-from .parameters import Parameter as Parameter
-from .parameters import changed, effective, parameters, require_no_other, settings
-from .parameters import check as check
-from .parameters import names_of as names_of
+from .parameters import changed, effective, names_of, parameters, require_no_other, settings
 from .provenance import of_project
 from .rundir import NAME, find, no_link, read_record, root, runs_folder
 

@@ -11,7 +11,7 @@ import pandas as pd
 
 from asutil.io.disk import read_json
 
-from .. import papers, plan, records, rundir, runs
+from .. import papers, parameters, plan, records, rundir
 from ..hours import work
 
 
@@ -35,7 +35,7 @@ def table(paper: str, budget: str = "paper") -> pd.DataFrame:
     hours = papers.read(paper)["budgets"][budget].get("gpu_hours", {})
     lines = []
     for job in planned(paper, budget):
-        steps, tokens, _ = work(job.notebook, runs.settings(job.notebook, job.parameters))
+        steps, tokens, _ = work(job.notebook, parameters.settings(job.notebook, job.parameters))
         line = {"notebook": job.notebook, "row": job.row, "dataset": job.dataset, "seed": job.seed}
         lines.append(line | {"steps": steps, "tokens": tokens, "gpu_hours": hours.get(job.notebook, 0)})
     return pd.DataFrame(lines)

@@ -6,7 +6,7 @@ import as2_benchmarks
 import yaml
 from pages import benchmarks, numbers, register, row, table
 
-from aslab import papers, rundir, runs
+from aslab import papers, parameters, rundir
 from aslab.analysis import costs
 from aslab.show import markup
 
@@ -108,7 +108,7 @@ def examples() -> str:
     """The hours that one core takes to draw all pre-training examples of budget paper, at the measured rates."""
     sampling, body = benchmarks("sampling").get("sampling"), []
     jobs = [job for paper in papers.PAPERS for job in costs.planned(paper) if job.notebook == "pretrain"]
-    each = [runs.settings(job.notebook, job.parameters) for job in jobs]
+    each = [parameters.settings(job.notebook, job.parameters) for job in jobs]
     drawn = [(own["data"] or own["objective"], own["steps"] * own["batch_size"]) for own in each]
     for name, count in dict.fromkeys(drawn):
         rate = ((sampling or {}).get("objectives", {}).get(name) or {}).get("examples_a_second", {}).get("median")

@@ -8,7 +8,7 @@ from as2_costs import big
 from as2_pages import PLANNED
 from pages import register, render, row, table
 
-from aslab import papers, plan, records, runs
+from aslab import papers, parameters, plan, records
 from aslab.analysis import comparisons
 from aslab.papers import NOTEBOOKS
 from aslab.records import COMMITTED, no_spread
@@ -65,7 +65,7 @@ def _volumes(data: dict, budget: str) -> list[str]:
         for stage in papers.stages(data, name, budget):
             if stage["notebook"] == "pretrain":
                 given = plan.stage_parameters(data, name, stage, budget, data["budgets"][budget]["datasets"][0], 0)
-                settings = runs.settings("pretrain", given)
+                settings = parameters.settings("pretrain", given)
                 volumes.add((settings["steps"] * settings["batch_size"], settings["max_tokens"]))
     return [
         f"{big(examples)} examples of {length} tokens or fewer, {big(examples * length)} tokens at most"

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from aslab import closing, runs
+from aslab import closing, parameters, runs
 from asutil import metrics
 from asutil.metrics import significance
 
@@ -158,13 +158,13 @@ CUTS = ("question_limit", "claim_limit", "triplet_limit", "triplets_per_question
 )
 def test_a_users_data_is_taken_whole_at_every_budget(notebook, given, tokens):
     for dataset in ("mine.tsv", "folder/of/mine", "wikiqa", "fever"):
-        settings = runs.settings(notebook, {"dataset": dataset} | given)
+        settings = parameters.settings(notebook, {"dataset": dataset} | given)
         assert settings["budget"] == "laptop" and not [name for name in CUTS if settings.get(name) is not None], dataset
         assert settings.get("max_tokens") == tokens
-        assert runs.settings(notebook, {"dataset": dataset, "train_limit" if "train_limit" in settings else "test_limit": 5} | given)
+        assert parameters.settings(notebook, {"dataset": dataset, "train_limit" if "train_limit" in settings else "test_limit": 5} | given)
     for budget in ("small", "gpu", "paper"):
-        settings = runs.settings(notebook, {"dataset": "mine.tsv", "budget": budget} | given)
+        settings = parameters.settings(notebook, {"dataset": "mine.tsv", "budget": budget} | given)
         assert not [name for name in CUTS if settings.get(name) is not None] and settings.get("train_questions") in (None, "all")
-    embedded = runs.settings(notebook, given)
+    embedded = parameters.settings(notebook, given)
     assert embedded["dataset"].startswith("pydocs") and any(embedded.get(name) for name in ("question_limit", "claim_limit"))
     assert tokens is None or embedded["max_tokens"] < tokens

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from aslab import hours, plan, runs
+from aslab import hours, parameters, plan
 from aslab.commands import asutil
 from asutil.io import disk
 
@@ -16,7 +16,7 @@ from ..experiments.made_up import copied_project
 
 SNAKEMAKE = Path(sys.executable).with_name("snakemake")
 GRANITE = "ibm-granite/granite-embedding-30m-english"
-PAIRS = runs.settings("finetune", {"budget": "small", "dataset": "wikiqa"})
+PAIRS = parameters.settings("finetune", {"budget": "small", "dataset": "wikiqa"})
 HERE, ELSEWHERE = "runs on this machine", "other runs"
 
 
@@ -93,13 +93,13 @@ def test_a_resumed_run_is_not_shorter_than_its_training(tmp_path):
 def test_a_table_of_papers_and_their_sum():
     jobs = plan.jobs("sentence_objectives", "small", ["roberta_psd"], [0, 1])
     known = [
-        hours.Run(job.notebook, runs.settings(job.notebook, job.parameters), 3_600.0, GRANITE, True, 2)
+        hours.Run(job.notebook, parameters.settings(job.notebook, job.parameters), 3_600.0, GRANITE, True, 2)
         for job in jobs
         if job.dataset != "nq_sentences"
     ]
     told = [re.split(r" {2,}", line) for line in hours.expected(jobs, 2, known).splitlines()]
     fine = [job for job in jobs if job.notebook == "finetune"]
-    each = [hours.of_run(job.notebook, runs.settings(job.notebook, job.parameters), GRANITE, known, 2).hours for job in fine]
+    each = [hours.of_run(job.notebook, parameters.settings(job.notebook, job.parameters), GRANITE, known, 2).hours for job in fine]
     assert told[0] == ["Expected hours of the runs to come on 2 free cores of this machine:"]
     assert told[2] == ["sentence_objectives", "small", "pretrain", "2", "2.0", HERE]
     assert told[3] == ["sentence_objectives", "small", "finetune", str(len(fine)), f"{sum(each):,.1f}", HERE]
@@ -116,7 +116,7 @@ def test_committed_runs_tell_the_hours_of_a_budget(capsys):
     known, jobs = hours.finished(["joint_inference"]), plan.jobs("joint_inference", "small")
     by_name, each = {job.folder.name: job for job in jobs}, []
     for job in jobs:
-        settings = runs.settings(job.notebook, job.parameters)
+        settings = parameters.settings(job.notebook, job.parameters)
         each.append(hours.of_run(job.notebook, settings, hours._backbone(settings.get("model"), by_name), known, 2).hours)
     told = re.fullmatch(r"in all +(\d+) +([\d,]+\.\d)(?: and (\d+) not known)?", last)
     assert told.groups("0") == (str(len(jobs)), f"{sum(filter(None, each)):,.1f}", str(each.count(None))) and sum(filter(None, each)) > 1

@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from aslab import papers, records, rundir, runs
+from aslab import papers, parameters, records, rundir, runs
 from aslab import plan as plans
 from asutil.io import disk
 
@@ -83,18 +83,16 @@ def test_a_row_may_have_more_data_sets_than_its_budget():
         "siamese_roberta": {"wikiqa", "trecqa"},
     }
     run = next(job for job in jobs["siamese_bert"] if job.dataset == "pydocs")
-    limits = {
-        runs.settings(name, given)["question_limit"] for name, given in (("embed", run.parameters), ("finetune", {"budget": "laptop"}))
-    }
-    assert limits == {240}
-    pair = runs.settings("finetune", {"budget": "small", "dataset": "pydocs"})
+    each = (("embed", run.parameters), ("finetune", {"budget": "laptop"}))
+    assert {parameters.settings(name, given)["question_limit"] for name, given in each} == {240}
+    pair = parameters.settings("finetune", {"budget": "small", "dataset": "pydocs"})
     assert abs(pair["warmup_steps"] - pair["epochs"] * 5_569 / pair["batch_size"] / 10) < 1  # candidates of its questions
 
 
 def test_budget_small_learns_its_objectives_without_masked_language_modelling():
     """The stand-in has no masked-language-model head: no row learns one, and TREC-QA is that which people labelled."""
     for job in plan("small"):
-        given = runs.settings(job.notebook, {name: value for name, value in job.parameters.items() if name != "model"})
+        given = parameters.settings(job.notebook, {name: value for name, value in job.parameters.items() if name != "model"})
         if job.notebook == "pretrain":
             assert given["mlm_weight"] == 0 and given["objective"] != "mlm"
         else:
@@ -105,8 +103,8 @@ def test_budget_small_learns_its_objectives_without_masked_language_modelling():
             steps = given["epochs"] * share * examples[given["dataset"]] / given["batch_size"]
             assert given["epochs"] == 3 and abs(given["warmup_steps"] - steps / 10) < 1 and given["patience"] is None
             assert given["protocol"] == {"trecqa": "asbert"}.get(given["dataset"], "clean")
-    assert runs.settings("pretrain", {"budget": "paper"})["mlm_weight"] == 1
-    assert runs.settings("finetune", {"budget": "paper", "dataset": "trecqa"})["protocol"] == "clean"
+    assert parameters.settings("pretrain", {"budget": "paper"})["mlm_weight"] == 1
+    assert parameters.settings("finetune", {"budget": "paper", "dataset": "trecqa"})["protocol"] == "clean"
 
 
 def test_own_tasks_of_released_models_are_the_papers_and_trained_ones_the_other_budgets():
@@ -142,7 +140,7 @@ def test_records_of_the_own_task_are_those_on_wikipedia(tmp_path):
     made = []
     for stage in (pre, task):
         given = plans.stage_parameters(data, "roberta_ssp", stage, "paper", "asnq", 0, *made)
-        made.append(local_run(tmp_path, stage["notebook"], runs.shown(runs.settings(stage["notebook"], given))))
+        made.append(local_run(tmp_path, stage["notebook"], runs.shown(parameters.settings(stage["notebook"], given))))
     lines = records.records("sentence_objectives", tmp_path / "none", tmp_path)
     assert lines.row.unique().tolist() == ["roberta_ssp"]
     assert lines[["dataset", "name"]].to_numpy().tolist() == [["transfer", made[0]], ["pretraining", made[1]]]
@@ -266,7 +264,7 @@ def test_unknown_names_are_refused():
 def test_plans_and_settings_name_parameters_that_the_notebooks_have(notebook):
     if not (FOLDER.parent / "notebooks" / f"{notebook}.ipynb").is_file():
         pytest.skip(f"notebooks/{notebook}.ipynb is not there")
-    known = runs.parameters(notebook)
+    known = parameters.parameters(notebook)
     data = papers.read("sentence_objectives", FOLDER)
     for rule in data["settings"]:
         if rule["notebook"] == notebook:
@@ -274,7 +272,7 @@ def test_plans_and_settings_name_parameters_that_the_notebooks_have(notebook):
     for budget in rundir.BUDGETS:
         for job in plan(budget):
             if job.notebook == notebook:
-                runs.check(notebook, job.parameters)
+                parameters.check(notebook, job.parameters)
 
 
 # ------------------------------------------------------------------ the paper's own settings
@@ -290,7 +288,7 @@ def chain(row="roberta_psd", dataset="wikiqa", budget="paper", pretrain=None, fi
         given = plans.stage_parameters(data, row, stage, budget, dataset, 0, model)
         changes = (pretrain if stage["notebook"] == "pretrain" else finetune) or {}
         model = f"{stage['notebook']}-{len(made):012d}"
-        settings = runs.shown(runs.settings(stage["notebook"], given)) | changes
+        settings = runs.shown(parameters.settings(stage["notebook"], given)) | changes
         made.append({"notebook": stage["notebook"], "name": model, "budget": budget, "seed": 0, "settings": settings})
     return made
 
@@ -339,7 +337,7 @@ def local_run(folder, notebook, given):
 @pytest.fixture
 def plain_settings(monkeypatch):
     """Effective settings are what is given and one default."""
-    monkeypatch.setattr(runs, "settings", lambda notebook, given: {"steps": 10, "runs_dir": None, **given})
+    monkeypatch.setattr(parameters, "settings", lambda notebook, given: {"steps": 10, "runs_dir": None, **given})
 
 
 def test_local_runs_find_their_rows(tmp_path, plain_settings):
@@ -364,7 +362,7 @@ def test_a_record_from_before_a_parameter_came_is_still_its_rows(tmp_path):
     given = plans.stage_parameters(
         papers.read("sentence_objectives", FOLDER), "roberta_base", {"notebook": "finetune"}, "small", "wikiqa", 1, None
     )
-    settings = runs.shown(runs.settings("finetune", given))
+    settings = runs.shown(parameters.settings("finetune", given))
     for absent in ("weight_decay", "max_tokens"):  # one with a default of its own, one that the budget sets
         folder = tmp_path / absent
         old = {name: value for name, value in settings.items() if name != absent}
@@ -463,7 +461,7 @@ def test_a_control_of_the_head_differs_in_nothing_else(paper, row, control):
         assert ours[0].folder == theirs[0].folder and ours[0].notebook == "pretrain"
         same = [job for job in theirs[1:] if job.dataset in papers.datasets(data, control, budget)]
         for one, other in zip(same, ours[1:], strict=True):
-            settings = [runs.settings("finetune", job.parameters) for job in (one, other)]
+            settings = [parameters.settings("finetune", job.parameters) for job in (one, other)]
             assert settings[1] == settings[0] | {"keep_head": False} and settings[0]["keep_head"]
 
 

@@ -82,7 +82,7 @@ def test_the_newest_run_of_what_is_listed_is_published(tmp_path):
     results, made = tmp_path / "results", tmp_path / "runs"
     assert rankers.publish(results, made) == []
     (job,) = (job for job in rankers.jobs("small", made) if job.dataset == "wikiqa")
-    settings = runs.shown(runs.settings("rank", job.parameters))
+    settings = runs.shown(parameters.settings("rank", job.parameters))
     finished(made, 2, settings, 2)
     finished(made, 1, settings, 10)
     finished(made, 3, settings | {"models": "bm25"}, 5)

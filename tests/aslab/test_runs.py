@@ -49,9 +49,10 @@ def finished(folder, **record):
 
 
 def test_parameters_are_read_from_the_cell(project):
-    found = runs.parameters("pretrain")
+    found = parameters.parameters("pretrain")
     assert list(found) == ["objective", "budget", "model", "steps", "peak_lr", "keep_head", "seed", "runs_dir"]
-    assert found["objective"] == runs.Parameter("objective", "psd", "str", "what is learnt; one of: ssp, sp, psd", ("ssp", "sp", "psd"))
+    said = "what is learnt; one of: ssp, sp, psd"
+    assert found["objective"] == parameters.Parameter("objective", "psd", "str", said, ("ssp", "sp", "psd"))
     assert found["steps"].default is None and found["keep_head"].default is True
 
 
@@ -76,8 +77,8 @@ def test_wrong_parameters_are_refused_with_the_nearest_name(project, given, mess
 
 
 def test_an_integer_is_a_float_and_none_is_the_budgets(project):
-    assert runs.settings("pretrain", {"peak_lr": 1})["peak_lr"] == 1
-    assert runs.settings("pretrain", {"steps": None})["steps"] == 5
+    assert parameters.settings("pretrain", {"peak_lr": 1})["peak_lr"] == 1
+    assert parameters.settings("pretrain", {"steps": None})["steps"] == 5
     with pytest.raises(ValueError, match="steps: None leaves it to the budget, which sets 5: expected a value"):
         parameters.require_no_none("pretrain", {"steps": None})
     parameters.require_no_none("pretrain", {"steps": 3, "no_parameter": None})
@@ -97,11 +98,11 @@ def test_what_reads_a_run_later_finds_its_paths_from_any_folder(project, monkeyp
 
 
 def test_budgets_fill_what_is_not_given_and_may_depend_on_another_parameter(project):
-    assert runs.settings("pretrain", {})["steps"] == 5
-    assert runs.settings("pretrain", {"budget": "small"})["steps"] == 9
-    assert runs.settings("pretrain", {"budget": "small", "objective": "ssp"})["steps"] == 7
-    assert runs.settings("pretrain", {"budget": "small", "objective": "ssp", "model": "mini"})["steps"] == 9
-    assert runs.settings("pretrain", {"budget": "small", "steps": 1})["steps"] == 1
+    assert parameters.settings("pretrain", {})["steps"] == 5
+    assert parameters.settings("pretrain", {"budget": "small"})["steps"] == 9
+    assert parameters.settings("pretrain", {"budget": "small", "objective": "ssp"})["steps"] == 7
+    assert parameters.settings("pretrain", {"budget": "small", "objective": "ssp", "model": "mini"})["steps"] == 9
+    assert parameters.settings("pretrain", {"budget": "small", "steps": 1})["steps"] == 1
 
 
 @pytest.mark.parametrize(
@@ -121,7 +122,7 @@ def test_budgets_fill_what_is_not_given_and_may_depend_on_another_parameter(proj
 def test_a_wrong_entry_of_the_budgets_is_named(project, monkeypatch, entry, message):
     monkeypatch.setattr(parameters, "_budgets", lambda: {"pretrain": [*ENTRIES, entry]})
     with pytest.raises(ValueError, match=f"budgets.yml, pretrain, entry 4: .*{message}"):
-        runs.settings("pretrain", {})
+        parameters.settings("pretrain", {})
 
 
 def test_the_same_run_has_the_same_folder_however_it_is_asked_for(project):
@@ -214,7 +215,7 @@ def test_a_path_with_a_comma_is_one_name(tmp_path, monkeypatch):
     for name in ("a, b", "c", "c,d", "e,f,"):
         (tmp_path / name).mkdir()
     for names in (["bm25", f"{tmp_path}/a, b"], ["a, b"], ["c,d", "c"], ["c", "x", "a, b"], ["e,f,", "owner/name"], ["x", "y", "x"]):
-        assert runs.names_of(",".join(names)) == runs.names_of(" , ".join(names)) == names
+        assert parameters.names_of(",".join(names)) == parameters.names_of(" , ".join(names)) == names
         assert runs.models(" ,".join(names), "laptop") == names
     for empty in ("", "a,,b", "bm25,", ",bm25"):
         with pytest.raises(ValueError, match="models: expected names joined by commas, one is empty"):
@@ -347,14 +348,14 @@ def test_a_file_or_folder_that_ends_in_a_time_stamp_is_no_run(tmp_path):
 
 @pytest.mark.parametrize(("notebook", "name", "most"), [("verify_claims", "k", claims.MOST), ("pretrain", "mlm_share", 1)])
 def test_a_value_above_the_most_is_refused(notebook, name, most):
-    runs.check(notebook, {name: most})
+    parameters.check(notebook, {name: most})
     with pytest.raises(ValueError, match=f"{name} of {notebook} is at most {most}, got {most + 1}"):
-        runs.check(notebook, {name: most + 1})
+        parameters.check(notebook, {name: most + 1})
 
 
 def test_a_long_value_is_not_shown_whole():
     with pytest.raises(ValueError, match=r"peak_lr of finetune is float, got 'x{299}… \(100,002 characters\)") as refused:
-        runs.check("finetune", {"peak_lr": "x" * 100_000})
+        parameters.check("finetune", {"peak_lr": "x" * 100_000})
     assert len(str(refused.value)) < 600
 
 
@@ -408,7 +409,7 @@ def test_a_loss_on_lists_takes_pairs_and_a_teacher_is_of_distillation(given, mes
 
 
 def test_a_run_on_lists_has_lists_of_sixteen_and_one_of_pairs_has_no_size():
-    settings = [runs.settings("finetune", {"budget": "small", "loss": loss}) for loss in (None, "listwise", "distillation")]
+    settings = [parameters.settings("finetune", {"budget": "small", "loss": loss}) for loss in (None, "listwise", "distillation")]
     assert [(s["k"], s["batch_size"], s["warmup_steps"]) for s in settings] == [(None, 32, 81), (16, 8, 38), (16, 8, 38)]
     assert [s["train_questions"] for s in settings] == ["with_positive", "with_positive", "all"], "a student reads no labels"
     assert runs.identity("finetune", {"loss": "distillation", "teacher": "bm25"})["inputs"]["teacher"] == "bm25"

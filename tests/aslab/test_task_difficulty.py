@@ -12,7 +12,7 @@ import torch
 from torch import nn
 from transformers import AlbertConfig, AlbertForPreTraining, BertConfig, BertForNextSentencePrediction, BertModel
 
-from aslab import runs, task_difficulty
+from aslab import parameters, runs, task_difficulty
 from asutil import corpus as indexing
 from asutil import sampling, training
 from asutil.corpus import index as corpus_index
@@ -242,7 +242,7 @@ def written(path, documents, column="text", between="\n\n"):
 
 def pretrained(folder, source, objective, **given):
     """A run of `pretrain` without a training: index, model, validation and record as the notebook makes them."""
-    settings = runs.settings("pretrain", {"objective": objective, "corpus": source, "validation_examples": 60, **given})
+    settings = parameters.settings("pretrain", {"objective": objective, "corpus": source, "validation_examples": 60, **given})
     run, shared = folder / f"pretrain-{objective}-000000000001", folder / "shared"
     form = {"text_column": settings["text_column"], "paragraph_separator": settings["paragraph_separator"]}
     form["exclude_titles"] = sources.read_titles(settings["exclude_titles"])

@@ -15,7 +15,7 @@ import pytest
 import torch
 from bs4 import BeautifulSoup
 
-from aslab import papers, records, runs
+from aslab import papers, parameters, records, runs
 from aslab.analysis import comparisons, examples
 from aslab.commands import asutil
 from aslab.show import pca
@@ -232,4 +232,4 @@ def test_commands_of_the_page_are_understood(name, tmp_path, monkeypatch, capsys
         )  # it looked for what is not there
     for one in re.findall(r"papermill notebooks/embed\.ipynb(.*)$", text, re.MULTILINE):
         given = dict(re.findall(r"-p (\w+) ([\w.]+)", one))
-        assert runs.settings("embed", given) and given
+        assert parameters.settings("embed", given) and given

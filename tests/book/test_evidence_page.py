@@ -15,7 +15,7 @@ import yaml
 from matplotlib.textpath import TextPath
 from pages import examples
 
-from aslab import papers, records, runs
+from aslab import papers, parameters, records, runs
 from aslab.analysis import examples as chosen
 from asutil.data import long_questions
 from asutil.data.data_sets import LONG
@@ -239,7 +239,7 @@ def prose(text):
 
 def test_no_figure_of_the_paper_is_in_a_sentence():
     """What is left are settings, the paper's level of significance, a weight that its formula allows, and counts of our data."""
-    small = runs.settings("find_evidence", {"budget": "small"})
+    small = parameters.settings("find_evidence", {"budget": "small"})
     millions = re.search(r"(\d+)m-", small["model"])[1]
     settings = {str(small["max_tokens"]), millions, "0.01", "1"}
     counts = {"300", "158", "150", "100", "5", "9", "3", "4"}
@@ -256,7 +256,7 @@ def test_counts_in_the_sentences_are_those_of_the_data(mirror):
     trained = f"trains on {len(sides['train'])} questions of HotpotQA; {train['yes']} have the answer yes and {train['no']} no."
     ranked = f"It ranks {len(sides['dev'])}, of which {dev['yes']} have the answer yes and {dev['no']} no."
     assert f"{trained} {ranked}" in TEXT
-    limit = runs.settings("find_evidence", {"budget": "small", "dataset": "qasper"})["question_limit"]
+    limit = parameters.settings("find_evidence", {"budget": "small", "dataset": "qasper"})["question_limit"]
     asked = long_questions.load_evidence("qasper", limit)["dev"]
     assert {answer.kind for question in asked for answer in question.answers} == {"extractive"}
 
@@ -268,6 +268,6 @@ def test_commands_of_the_page_are_understood():
         words = shlex.split(command)
         assert words[::3] == ["-p"] * (len(words) // 3)
         given = {name: yaml.safe_load(value) for name, value in zip(words[1::3], words[2::3])}
-        made = runs.settings("find_evidence", given)
+        made = parameters.settings("find_evidence", given)
         assert len(made["temperatures"].split(",")) in (1, len(long_questions.KINDS["pydocs_evidence"]))
         assert made["similarity"] == ("cosine" if made["projection"] == "none" else "projected")

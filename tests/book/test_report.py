@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from pages import differences, miniature, report
 
-from aslab import papers, plan, records, rundir, runs
+from aslab import papers, parameters, plan, records, rundir, runs
 from aslab.analysis import comparisons, verdicts
 from aslab.show import plots
 from asutil.io import disk
@@ -18,7 +18,8 @@ from .tables import REDUCED, caption_of, results_table, verdict_of
 
 def exact(notebook, **given):
     """The settings of a run at the paper's own, where the paper leaves the batch size to a grid."""
-    return runs.settings(notebook, {"budget": "paper", "model": BACKBONE, **given}) | ({"batch_size": 16} if notebook == "finetune" else {})
+    settings = parameters.settings(notebook, {"budget": "paper", "model": BACKBONE, **given})
+    return settings | ({"batch_size": 16} if notebook == "finetune" else {})
 
 
 RUN = "pretrain-ssp-0123456789ab"
@@ -207,7 +208,7 @@ def test_unknown_tables_are_refused(results):
 @pytest.fixture
 def machine(tmp_path, monkeypatch):
     """Finished laptop runs of two rows, in their folders."""
-    monkeypatch.setattr(runs, "settings", lambda notebook, given: given)
+    monkeypatch.setattr(parameters, "settings", lambda notebook, given: given)
 
     def make(name, notebook, settings, mean=None):
         folder = tmp_path / name

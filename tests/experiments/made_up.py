@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 import yaml
 
+from aslab import parameters, publish, records, runs
 from aslab import plan as plans
-from aslab import publish, records, runs
 from asutil import metrics
 from asutil.io import disk
 
@@ -28,7 +28,7 @@ def plan(paper, budget, rows=None, seeds=None, folder=Path("runs")):
 
 
 def settings_of(job):
-    return runs.settings(job.notebook, job.parameters)
+    return parameters.settings(job.notebook, job.parameters)
 
 
 def as_record(job):

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from aslab import papers, publish, records, rundir, runs
+from aslab import papers, parameters, publish, records, rundir
 from aslab import plan as plans
 from aslab.analysis import comparisons, examples, verdicts
 from aslab.show import pca
@@ -118,7 +118,7 @@ def test_untrained_encoders_run_once_and_trained_ones_with_every_seed(budget):
     assert len({job.folder for job in jobs}) == len(jobs)
     for job in jobs:
         assert job.notebook == "embed" and not job.needs
-        runs.check("embed", job.parameters)
+        parameters.check("embed", job.parameters)
         assert plans.gpu_hours(job) == {"gpu": 1, "paper": 4}.get(budget, 0)
 
 

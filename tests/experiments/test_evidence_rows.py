@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from aslab import papers, publish, records, rundir, runs
+from aslab import papers, parameters, publish, records, rundir
 from aslab import plan as plans
 from aslab.analysis import comparisons, verdicts
 from aslab.show import pca
@@ -106,7 +106,7 @@ def test_what_a_budget_runs(budget):
         assert job.notebook == "find_evidence" and not job.needs and job.parameters["dataset"] == job.dataset == column(job.row)
         assert job.parameters["model"] == entry["backbones"][ROWS[job.row]["backbone"]]
         assert plans.gpu_hours(job) == {"gpu": 1, "paper": 20}.get(budget, 0)
-        runs.check("find_evidence", job.parameters)
+        parameters.check("find_evidence", job.parameters)
         names = ("projection", "similarity", "loss_weight", "temperatures", "projection_size", "projection_dropout")
         made = contrast_of(*(settings_of(job)[name] for name in names[:4]), KINDS[job.dataset], *(settings_of(job)[n] for n in names[4:]))
         assert len(made.temperatures) == len(KINDS[job.dataset])

@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from aslab import papers, plan, runs
+from aslab import papers, parameters, plan
 
 from . import made_up
 
@@ -75,7 +75,7 @@ def test_every_run_at_budget_paper_has_what_its_paper_prints():
     for paper in papers.PAPERS:
         rows = papers.read(paper)["rows"]
         for job in plan.jobs(paper, "paper"):
-            settings = runs.settings(job.notebook, job.parameters) | {"backbone": rows[job.row].get("backbone", "roberta")}
+            settings = parameters.settings(job.notebook, job.parameters) | {"backbone": rows[job.row].get("backbone", "roberta")}
             for number, (of, notebook, when, printed) in enumerate(PRINTED):
                 fits = (of, notebook) == (paper, job.notebook) and all(settings.get(name) in values for name, values in when.items())
                 for name, expected in printed.items() if fits else ():

@@ -14,8 +14,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from aslab import parameters, rundir, runs
 from aslab import rankers as listed
-from aslab import rundir, runs
 from asutil.data import answers
 from asutil.metrics import calibration
 from asutil.tasks import rankers
@@ -223,7 +223,7 @@ def test_a_parameter_for_experts_is_set_and_explained(tmp_path):
     injected = tags.index("injected-parameters")
     assert tags[injected - 1] == "parameters" and "min_sentence_chars = 7" in "".join(cells[injected]["source"])
     shown = papermill("pretrain", tmp_path, "--help-notebook").stdout
-    assert all(f"  {name}: " in shown for name in runs.parameters("pretrain"))
+    assert all(f"  {name}: " in shown for name in parameters.parameters("pretrain"))
 
 
 def test_the_tour_runs(tmp_path):

@@ -45,21 +45,21 @@ def test_stored_without_outputs_in_short_cells(path):
 def test_every_parameter_is_explained_used_and_set_by_its_budget(name):
     _, *cells = code_of(ROOT / "notebooks" / f"{name}.ipynb")  # the first one has the parameters
     code = "\n".join(cells)
-    taken = runs.parameters(name)
+    taken = parameters.parameters(name)
     assert {"seed", "budget", "runs_dir"} <= set(taken)
     for parameter in taken.values():
         assert len(parameter.help) >= 8 and parameter.type in parameters.TYPES
         assert parameter.name in ("budget", "runs_dir") or f"s.{parameter.name}" in code, parameter.name
     for budget in () if name == "rerank" else taken["budget"].choices:  # it says what it ranks by its runs
-        settings = runs.settings(name, {"budget": budget})
-        runs.check(name, settings)
+        settings = parameters.settings(name, {"budget": budget})
+        parameters.check(name, settings)
         assert name == "task_difficulty" or not [each for each in SET_BY_BUDGETS if settings.get(each, "") is None]
 
 
 @each_notebook
 def test_names_of_runs_have_a_word_order_for_every_parameter(path):
     own = {name.removeprefix(f"{path.stem}.") for name in runs.WORDS}
-    assert {*runs.parameters(path.stem)} - own <= {"runs_dir"} or path.stem in WITHOUT_RUN
+    assert {*parameters.parameters(path.stem)} - own <= {"runs_dir"} or path.stem in WITHOUT_RUN
 
 
 # What takes an option by another name than its own.
@@ -98,7 +98,7 @@ def test_before_a_run_starts_its_notebook_has_no_plain_variable_of_its_own(path,
     started = next(number for number, source in enumerate(code) if "runs.start(" in source)
     with pytest.raises(ZeroDivisionError):
         exec("\n".join(code[: started + 1]), variables)
-    assert "s" not in variables and set(runs.parameters(path.stem)) <= set(variables)
+    assert "s" not in variables and set(parameters.parameters(path.stem)) <= set(variables)
 
 
 def test_names_of_runs_do_not_follow_the_order_in_the_notebook():

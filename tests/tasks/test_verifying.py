@@ -11,7 +11,7 @@ import pytest
 import torch
 from transformers import RobertaConfig
 
-from aslab import papers, rundir, runs
+from aslab import papers, parameters, rundir, runs
 from aslab.show import lists, plots
 from asutil import metrics, training
 from asutil.corpus import tokenizers
@@ -425,13 +425,13 @@ def test_the_notebook_from_claims_to_a_record(tmp_path, own_tokenizer, blind, te
 
 
 def test_every_budget_fits_every_head():
-    for budget, head in itertools.product(runs.parameters("verify_claims")["budget"].choices, HEADS):
-        chosen = runs.settings("verify_claims", {"budget": budget, "head": head})
-        runs.check("verify_claims", chosen)
+    for budget, head in itertools.product(parameters.parameters("verify_claims")["budget"].choices, HEADS):
+        chosen = parameters.settings("verify_claims", {"budget": budget, "head": head})
+        parameters.check("verify_claims", chosen)
         slots = {"pooling": chosen["slot_pooling"], "init": chosen["slot_init"], "start": chosen["slot_start"]}
         made = joint.shape(True, head, chosen["k"], chosen["max_tokens"], chosen["head_form"], chosen["positions"], 3, **slots)
         assert made.head == head
-    paper = runs.settings("verify_claims", {"budget": "paper"})
+    paper = parameters.settings("verify_claims", {"budget": "paper"})
     printed = {"dataset": "fever", "k": 5, "max_tokens": 384, "batch_size": 64, "peak_lr": 1e-5, "warmup_steps": 1000}  # appendix B.1
     assert {name: paper[name] for name in printed} == printed
 

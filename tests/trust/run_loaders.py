@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from aslab import gpus, launch, papers, pipeline, records, rundir, runs, stages, trec
+from aslab import gpus, launch, papers, parameters, pipeline, records, rundir, runs, stages, trec
 from aslab.analysis import costs
 from aslab.show import plots
 from asutil import corpus
@@ -107,13 +107,13 @@ def last_error(path: Path) -> None:
     must(isinstance(gpus.last_error(path.parent), str), "no words")
 
 
-def parameters(path: Path) -> None:
+def given_parameters(path: Path) -> None:
     given = launch.given_parameters(
         {f"parameters_{name}": [] for name in ("base64", "yaml", "raw")} | {"parameters_file": [str(path)], "parameters": []}
     )
     must(all(name.isidentifier() for name in given), "a parameter that is no name")
     try:
-        runs.check("finetune", given)
+        parameters.check("finetune", given)
     except ValueError as error:  # by the parameter's name; the file is the one that was given
         must(any(name in str(error) for name in given) and len(str(error)) < 10_000, f"refused in {len(str(error)):,} characters: {error}")
         raise ValueError(f"{path.name}: {error}") from error
@@ -182,7 +182,7 @@ LOADERS = [
     Loader("experiments.read", f"{PAPER}.yml", (rundir.root() / "experiments" / f"{PAPER}.yml").read_bytes(), paper),
     Loader("report.training_curves", "log.jsonl", LOG, curves, "line {}"),
     Loader("matrix.last_error", "notebook.ipynb", NOTEBOOK, last_error),
-    Loader("launch.given_parameters", "parameters.yml", {"dataset": "wikiqa", "epochs": 2, "peak_lr": 1e-5}, parameters),
+    Loader("launch.given_parameters", "parameters.yml", {"dataset": "wikiqa", "epochs": 2, "peak_lr": 1e-5}, given_parameters),
     Loader("saved.damage_of", f"checkpoint-1/{saved.MARKER}", disk.sealed({"model.safetensors": "0" * 64}), checkpoint),
     *(
         Loader("encoders.load_ranker", f"model/{name}", None, ranker, named="model", prepared="model")
@@ -218,4 +218,4 @@ def warm(folder: Path) -> None:
     (folder / "log.jsonl").write_text('{"step": 1, "loss": 1.0}\n')
     curves(folder / "log.jsonl")
     (folder / "parameters.yml").write_text("epochs: 1\n")
-    parameters(folder / "parameters.yml")
+    given_parameters(folder / "parameters.yml")
