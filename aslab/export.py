@@ -15,7 +15,7 @@ from asutil.data.data_sets import ANSWERS
 from asutil.io import disk
 from asutil.metrics import significance
 
-from . import chains, commands, rundir, runs
+from . import chains, commands, identity, rundir
 from .cards import licence_of
 from .records import PER_QUESTION
 
@@ -77,7 +77,7 @@ def card(record: dict, scores, place: str, backbone: str | None) -> ModelCard:
 
     Args: backbone: what the run, or the pre-training that it began with, started from.
     """
-    backbone = runs.shown({"model": backbone})["model"]
+    backbone = identity.shown({"model": backbone})["model"]
     settings, ranking = record["settings"], metrics.of(scores, empty="skip")
     hub_id = hub_id_of(settings["dataset"])
     results = []

@@ -119,7 +119,7 @@ def prepare(options: dict) -> None:
 
     Raises: click.UsageError (exit code 2) for a wrong parameter; click.exceptions.Exit(0) for a finished run.
     """
-    from . import datasets, parameters, rundir, runs
+    from . import datasets, identity, parameters, rundir
 
     notebook = Path(options["notebook_path"]).stem
     text = [pair for pair in options["parameters"] if parameters.stays_text(notebook, *pair)]
@@ -132,7 +132,7 @@ def prepare(options: dict) -> None:
     given |= meant
     with refusing():
         parameters.require_no_none(notebook, given)
-        folder = runs.folder_for(notebook, given)
+        folder = identity.folder_for(notebook, given)
     choose_kernel(options)
     if not options["output_path"]:
         folder = Path(os.path.relpath(folder))

@@ -17,7 +17,7 @@ from asutil.corpus import sources
 from asutil.io import disk, remote
 from asutil.sampling import OBJECTIVES
 
-from . import closing, commands, compare, papers, parameters, rundir, runs
+from . import closing, commands, compare, identity, papers, parameters, rundir
 from .commands import option
 from .own_inputs import USAGE
 from .parameters import names_of
@@ -89,7 +89,7 @@ def chain(config: dict) -> Chain:
     corpus = ",".join(_existing("corpus", part) for part in sources.parts_of(option["corpus"]))
     questions = _existing("questions", option["questions"])
     to = remote.expanded(option["to"] or DEFAULTS["to"])
-    _require_replaceable(to, runs.shown({"dataset": questions})["dataset"])
+    _require_replaceable(to, identity.shown({"dataset": questions})["dataset"])
     shared = {"budget": option["budget"]} | ({"model": option["model"]} if option["model"] else {}) | more
     pretraining = _job("pretrain", PRETRAINED, shared | {"objective": option["objective"], "corpus": corpus, "seed": 0})
     if not re.fullmatch(r" *\d+ *(, *\d+ *)*", str(option["seeds"])):
@@ -112,7 +112,7 @@ def _existing(option: str, value: str) -> str:
 
 def _job(notebook: str, system: str, given: dict, needs: tuple[Path, ...] = ()) -> Job:
     own = {name: value for name, value in given.items() if name in parameters.parameters(notebook)}
-    folder = runs.folder_for(notebook, own, must_exist=False)
+    folder = identity.folder_for(notebook, own, must_exist=False)
     dataset = Path(own.get("dataset", "pretraining")).name
     return Job(LINE, f"own, {system}", own["budget"], dataset, own["seed"], notebook, own, folder, needs)
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from asutil.data.long_questions import KINDS
 from asutil.draws import text_hash
 
-from . import parameters, rules, rundir, runs
+from . import identity, parameters, rules, rundir
 from .papers import NOTEBOOKS, OWN_TASK, ROBERTA, SPLITS, all_of, datasets, one_of, read, stages
 from .papers import seeds as seeds_of
 
@@ -87,7 +87,7 @@ def jobs(paper: str, budget: str, rows=None, seeds=None, folder_for=None, more=N
 
     Args:
         rows, seeds: some of the budget's; all by default.
-        folder_for: (notebook, parameters) -> the run's folder; `runs.folder_for` by default.
+        folder_for: (notebook, parameters) -> the run's folder; `identity.folder_for` by default.
         more: parameters for every notebook that has them, in addition to those of the rows, as `{"precision": "bf16"}`.
     Raises: ValueError for a budget, row, seed or parameter that does not exist, with the nearest name.
     Example:
@@ -106,7 +106,7 @@ def jobs_and_searches(
 ) -> tuple[list[Job], dict[str, list[Job]]]:
     """The `jobs` of a budget, and its tries by the name of their search, `<paper>-<budget>-<row>-<data set>`."""
     unique, tries = {}, {}
-    folder_for = folder_for or partial(runs.folder_for, must_exist=False)
+    folder_for = folder_for or partial(identity.folder_for, must_exist=False)
     for job in _every(paper, budget, rows, seeds, folder_for, more):
         if job.search:
             tries.setdefault(job.search, []).append(job)
@@ -327,5 +327,5 @@ def completed(notebook: str, settings: dict) -> dict:
 def settings_key(notebook: str, settings: dict) -> str:
     """The effective settings as a record shows them, without those that cannot change a result."""
     free = ("workers", "micro_tokens", "precision")
-    compared = {name: value for name, value in runs.shown(settings).items() if name not in free}
+    compared = {name: value for name, value in identity.shown(settings).items() if name not in free}
     return json.dumps([notebook, compared], sort_keys=True, default=str)

@@ -10,7 +10,7 @@ from asutil import metrics
 from asutil.data import answers
 from asutil.io import disk
 
-from . import parameters, records, rundir, runs
+from . import identity, parameters, records, rundir, runs
 from .plan import Job, completed, settings_key
 
 log = logging.getLogger(__name__)
@@ -34,7 +34,7 @@ def jobs(budget: str, runs_dir: str | Path | None = None, more: dict | None = No
     for dataset in listed["datasets"]:
         given = {"budget": budget, "dataset": dataset, "models": ",".join(listed["rankers"])}
         given |= {name: value for name, value in (more or {}).items() if name in parameters.parameters("rank")}
-        folder = runs.folder_for("rank", given, runs_dir, must_exist=False)
+        folder = identity.folder_for("rank", given, runs_dir, must_exist=False)
         made.append(Job(SLUG, "all", budget, dataset, 0, "rank", given, folder))
     return made
 
@@ -48,15 +48,15 @@ def scored(run: runs.Run, splits: dict) -> tuple[dict[str, dict[str, pd.DataFram
     from asutil.tasks import rankers
 
     scores, figures = {}, {}
-    for name in runs.models(run.options.models, run.options.budget, run.options.runs_dir):
+    for name in identity.models(run.options.models, run.options.budget, run.options.runs_dir):
         given = run.given | {"models": name, "seed": 0}  # the seed draws for tests, not for scores
-        own = runs.identity("rank", given)["hash"]
-        short = runs.ranker_shown(name)
+        own = identity.of_run("rank", given)["hash"]
+        short = identity.ranker_shown(name)
         if short in scores:
             raise ValueError(f"models: two rankers are called {short}: give their folders different names")
         scores[short], figures[short] = rankers.scored(name, splits, run.shared / "scores" / own)
         figures[short]["pairs_before"] = pairs_before(short)
-        for folder in filter(None, (rundir.find(part) for part in runs.fused(name, run.options.runs_dir))):
+        for folder in filter(None, (rundir.find(part) for part in identity.fused(name, run.options.runs_dir))):
             record, here = rundir.read_record(folder), run.identity["inputs"]["dataset"]
             settings, learnt = record["settings"], record["inputs"].get("dataset")
             trained = record["notebook"] in ("finetune", "embed") and settings.get("architecture") != "untrained"

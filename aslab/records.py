@@ -8,7 +8,7 @@ import pandas as pd
 from asutil.io import disk
 from asutil.metrics import rankings, registry
 
-from . import papers, parameters, rundir, runs
+from . import identity, papers, parameters, rundir, runs
 from .papers import SPLITS, TRANSFER
 from .plan import Job, completed, follows_rules, jobs, settings_key
 
@@ -125,7 +125,7 @@ def _by_rules(data: dict, plan: dict[Path, Job], in_time: list, find) -> dict[Pa
         given = {name: folder_of_planned.get(value, value) for name, value in job.parameters.items()}
         folder = find(job.notebook, given)
         if folder not in finished and not job.search:
-            wanted = runs.shown(parameters.settings(job.notebook, given))
+            wanted = identity.shown(parameters.settings(job.notebook, given))
             for run in candidates:
                 if (run.notebook, run.record["seed"]) == (job.notebook, job.seed):
                     settings = completed(run.notebook, run.record["settings"])

@@ -11,8 +11,8 @@ import pandas as pd
 from asutil.io import disk
 
 from . import records, rundir
+from .identity import STAGES, STARTS
 from .plan import completed, settings_key
-from .runs import STAGES, STARTS
 
 FOLDER = "repeats"
 

@@ -61,6 +61,12 @@ def runs_folder(runs_dir: str | Path | None = None) -> Path:
     return root() / (runs_dir or "runs")
 
 
+def folders(runs_dir: str | Path | None = None) -> list[Path]:
+    """The folders of runs, finished or not. Symbolic links and folders with other names are no runs: skipped."""
+    paths = sorted(runs_folder(runs_dir).glob("*-*"))
+    return [path for path in paths if NAME.fullmatch(path.name) and path.is_dir() and not path.is_symlink()]
+
+
 def read_record(folder: str | Path) -> dict:
     """The record of a finished run. Raises: ValueError for a run that is not finished or whose record is damaged, naming the file."""
     folder = Path(folder)

@@ -15,7 +15,7 @@ from asutil.data.questions import Split
 from asutil.data.splits import same_text
 from asutil.io import disk
 
-from . import chains, rundir, runs
+from . import chains, identity, rundir, runs
 from .parameters import settings
 from .show import tables
 from .show.markup import NAMES
@@ -36,7 +36,7 @@ def load(notebook: str, given: dict) -> dict[str, dict[str, Split]]:
     own = settings(notebook, given)
     context = own.get("architecture") == "context"
     loaded, named = {}, {}
-    for name, path in runs.also_ranked(own).items():
+    for name, path in identity.also_ranked(own).items():
         file = file_of(name, "test")
         if (other := named.setdefault(file, name)) != name:
             raise ValueError(f"also_rank: {other} and {name} would share the file {file}: rename one of them")

@@ -10,7 +10,7 @@ from docutils import nodes
 from pages import REGISTRY, note, render, report
 from sphinx.util.docutils import SphinxDirective, SphinxRole
 
-from aslab import measured, papers, runs
+from aslab import measured, papers, rundir
 from aslab.analysis import quotes
 from asutil.io import hub
 
@@ -29,7 +29,7 @@ def module_files(_: str = "") -> list[Path]:
 
 
 def run_files(_: str = "") -> list[Path]:
-    return [path for folder in runs.folders(ROOT / "runs") if (path := folder / "record.json").is_file()]
+    return [path for folder in rundir.folders(ROOT / "runs") if (path := folder / "record.json").is_file()]
 
 
 def result_files(paper: str) -> list[Path]:

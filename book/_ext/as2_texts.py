@@ -11,7 +11,7 @@ from as2_pages import ROOT, files
 from papermill.iorw import load_notebook_node
 from papermill.parameterize import parameterize_notebook
 
-from aslab import records, runs
+from aslab import identity, records
 from aslab.analysis import examples
 from aslab.cards import licence_of
 from aslab.gallery import TEXT, Executed, executed
@@ -55,7 +55,7 @@ def may_show(one: Executed) -> bool:
     record = one.line.record
     if not examples.may_show(text_of(record)):
         return False
-    inputs = runs.identity(record["notebook"], record["given"], must_exist=False)["inputs"]
+    inputs = identity.of_run(record["notebook"], record["given"], must_exist=False)["inputs"]
     return all(inputs.get(name) == record["inputs"].get(name) for name in READ)
 
 

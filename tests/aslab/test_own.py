@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 import yaml
 
-from aslab import export, own, own_inputs, rundir, runs
+from aslab import export, identity, own, own_inputs, rundir
 from aslab.commands import asutil
 from asutil import corpus
 from asutil.io import disk
@@ -51,7 +51,7 @@ def test_one_pretraining_and_each_seed_with_it_and_without_it(config):
     for job in made.jobs:  # papermill's own folder for the same words
         words = shlex.split(job.command)
         given = {words[i + 1]: yaml.safe_load(words[i + 2]) for i, word in enumerate(words) if word == "-p"}
-        assert runs.folder_for(job.notebook, given, must_exist=False) == job.folder
+        assert identity.folder_for(job.notebook, given, must_exist=False) == job.folder
     _, *words = shlex.split(made.command)
     names = [[job.folder.name for job in jobs] for jobs in (made.plain, made.pretrained)]
     assert words == ["-m", "asutil", "own", "--plain", ",".join(names[0]), "--pretrained", ",".join(names[1]), "--to", config["to"]]

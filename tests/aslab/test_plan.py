@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from aslab import papers, parameters, records, rundir, runs
+from aslab import identity, papers, parameters, records, rundir, runs
 from aslab import plan as plans
 from asutil.io import disk
 
@@ -140,7 +140,7 @@ def test_records_of_the_own_task_are_those_on_wikipedia(tmp_path):
     made = []
     for stage in (pre, task):
         given = plans.stage_parameters(data, "roberta_ssp", stage, "paper", "asnq", 0, *made)
-        made.append(local_run(tmp_path, stage["notebook"], runs.shown(parameters.settings(stage["notebook"], given))))
+        made.append(local_run(tmp_path, stage["notebook"], identity.shown(parameters.settings(stage["notebook"], given))))
     lines = records.records("sentence_objectives", tmp_path / "none", tmp_path)
     assert lines.row.unique().tolist() == ["roberta_ssp"]
     assert lines[["dataset", "name"]].to_numpy().tolist() == [["transfer", made[0]], ["pretraining", made[1]]]
@@ -288,7 +288,7 @@ def chain(row="roberta_psd", dataset="wikiqa", budget="paper", pretrain=None, fi
         given = plans.stage_parameters(data, row, stage, budget, dataset, 0, model)
         changes = (pretrain if stage["notebook"] == "pretrain" else finetune) or {}
         model = f"{stage['notebook']}-{len(made):012d}"
-        settings = runs.shown(parameters.settings(stage["notebook"], given)) | changes
+        settings = identity.shown(parameters.settings(stage["notebook"], given)) | changes
         made.append({"notebook": stage["notebook"], "name": model, "budget": budget, "seed": 0, "settings": settings})
     return made
 
@@ -362,7 +362,7 @@ def test_a_record_from_before_a_parameter_came_is_still_its_rows(tmp_path):
     given = plans.stage_parameters(
         papers.read("sentence_objectives", FOLDER), "roberta_base", {"notebook": "finetune"}, "small", "wikiqa", 1, None
     )
-    settings = runs.shown(parameters.settings("finetune", given))
+    settings = identity.shown(parameters.settings("finetune", given))
     for absent in ("weight_decay", "max_tokens"):  # one with a default of its own, one that the budget sets
         folder = tmp_path / absent
         old = {name: value for name, value in settings.items() if name != absent}

@@ -5,7 +5,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from aslab import papers, plan, publish, records, rundir, runs
+from aslab import identity, papers, plan, publish, records, rundir, runs
 from aslab.analysis import equal_runs, examples
 from asutil import draws
 from asutil.io import disk
@@ -24,7 +24,7 @@ def project(tmp_path, monkeypatch):
 
 def finish(job, value, day="01"):
     """A finished run of a job, with a ranking of three questions whose scores a hand can check."""
-    who = runs.identity(job.notebook, job.parameters, must_exist=False)
+    who = identity.of_run(job.notebook, job.parameters, must_exist=False)
     (job.folder / "model").mkdir(parents=True, exist_ok=True)
     record = {name: who[name] for name in ("hash", "settings", "inputs")}
     record |= {"notebook": job.notebook, "name": job.folder.name, "budget": job.budget, "seed": job.seed}

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pandas as pd
 import pytest
 
-from aslab import parameters, rankers, runs
+from aslab import identity, parameters, rankers
 
 from .. import made_up
 
@@ -50,8 +50,8 @@ def finished(folder, created, settings, rank):
 
 def test_two_rankers_of_one_name_are_refused(tmp_path, monkeypatch):
     opened = SimpleNamespace(options=SimpleNamespace(models="", budget="laptop", runs_dir="runs"), given={}, shared=tmp_path)
-    monkeypatch.setattr(rankers.runs, "models", lambda *given: ["/a/model", "/b/model"])
-    monkeypatch.setattr(rankers.runs, "identity", lambda notebook, given: {"hash": given["models"][1]})
+    monkeypatch.setattr(rankers.identity, "models", lambda *given: ["/a/model", "/b/model"])
+    monkeypatch.setattr(rankers.identity, "of_run", lambda notebook, given: {"hash": given["models"][1]})
     monkeypatch.setattr("asutil.tasks.rankers.scored", lambda name, splits, folder: ({}, {}))
     with pytest.raises(ValueError, match="models: two rankers are called own:model"):
         rankers.scored(opened, {})
@@ -68,8 +68,8 @@ def test_a_run_that_learnt_from_other_data_is_named(tmp_path, monkeypatch, caplo
     other, embedded = names[1:3]
     opened = SimpleNamespace(options=SimpleNamespace(models="", budget="laptop", runs_dir="runs"), given={}, shared=tmp_path)
     opened.identity = {"inputs": {"dataset": "0"}}
-    monkeypatch.setattr(rankers.runs, "models", lambda *given: [*names, f"bm25+{other}"])
-    monkeypatch.setattr(rankers.runs, "identity", lambda notebook, given: {"hash": given["models"][-12:]})
+    monkeypatch.setattr(rankers.identity, "models", lambda *given: [*names, f"bm25+{other}"])
+    monkeypatch.setattr(rankers.identity, "of_run", lambda notebook, given: {"hash": given["models"][-12:]})
     monkeypatch.setattr("asutil.tasks.rankers.scored", lambda name, splits, folder: ({}, {}))
     _, figures = rankers.scored(opened, {})
     short = [name.rsplit("/")[-1] for name in (other, embedded)]
@@ -82,7 +82,7 @@ def test_the_newest_run_of_what_is_listed_is_published(tmp_path):
     results, made = tmp_path / "results", tmp_path / "runs"
     assert rankers.publish(results, made) == []
     (job,) = (job for job in rankers.jobs("small", made) if job.dataset == "wikiqa")
-    settings = runs.shown(parameters.settings("rank", job.parameters))
+    settings = identity.shown(parameters.settings("rank", job.parameters))
     finished(made, 2, settings, 2)
     finished(made, 1, settings, 10)
     finished(made, 3, settings | {"models": "bm25"}, 5)

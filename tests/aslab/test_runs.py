@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 import torch
 
-from aslab import chains, parameters, provenance, rundir, runs
+from aslab import chains, identity, parameters, provenance, rundir, runs
 from asutil.data import claims
 from asutil.io import disk, hub
 
@@ -73,7 +73,7 @@ def test_parameters_are_read_from_the_cell(project):
 )
 def test_wrong_parameters_are_refused_with_the_nearest_name(project, given, message):
     with pytest.raises((ValueError, FileNotFoundError), match=message):
-        runs.folder_for("pretrain", given)
+        identity.folder_for("pretrain", given)
 
 
 def test_an_integer_is_a_float_and_none_is_the_budgets(project):
@@ -93,7 +93,7 @@ def test_what_reads_a_run_later_finds_its_paths_from_any_folder(project, monkeyp
     given = {"model": "my model", "dataset": "my data", "teacher": "bm25", "corpus": "pydocs", "steps": 3}
     assert runs.whole_paths(given) == {"model": str(here / "my model"), "dataset": str(here / "my data")}
     assert runs.whole_paths({"dataset": "wikiqa", "model": "owner/name"}) == {}
-    shown = runs.shown({"dataset": "wikiqa", "teacher": "bm25", "model": "my model"})
+    shown = identity.shown({"dataset": "wikiqa", "teacher": "bm25", "model": "my model"})
     assert shown == {"dataset": "wikiqa", "teacher": "bm25", "model": "own:my model"}
 
 
@@ -126,17 +126,17 @@ def test_a_wrong_entry_of_the_budgets_is_named(project, monkeypatch, entry, mess
 
 
 def test_the_same_run_has_the_same_folder_however_it_is_asked_for(project):
-    plain = runs.folder_for("pretrain", {})
-    assert plain == runs.folder_for("pretrain", {"objective": "psd", "seed": 0, "steps": 5, "model": "tiny", "budget": "laptop"})
+    plain = identity.folder_for("pretrain", {})
+    assert plain == identity.folder_for("pretrain", {"objective": "psd", "seed": 0, "steps": 5, "model": "tiny", "budget": "laptop"})
     assert plain.parent == project / "runs" and re.fullmatch(r"pretrain-psd-[0-9a-f]{12}", plain.name)
-    assert runs.folder_for("pretrain", {"runs_dir": "other"}) == project / "other" / plain.name
+    assert identity.folder_for("pretrain", {"runs_dir": "other"}) == project / "other" / plain.name
 
 
 @pytest.mark.parametrize(
     "change", [{"seed": 1}, {"steps": 6}, {"objective": "sp"}, {"peak_lr": 0.2}, {"keep_head": False}, {"budget": "small"}]
 )
 def test_every_parameter_is_in_the_hash(project, change):
-    assert runs.folder_for("pretrain", change).name[-12:] != runs.folder_for("pretrain", {}).name[-12:]
+    assert identity.folder_for("pretrain", change).name[-12:] != identity.folder_for("pretrain", {}).name[-12:]
 
 
 def test_runs_of_version_0_1_keep_their_hash_and_are_read(project):
@@ -154,19 +154,19 @@ def test_inputs_are_in_the_hash_by_content_not_by_place(project):
     for place in ("one", "two"):
         (project / place).mkdir()
         (project / place / "config.json").write_text("{}")
-    one, two = (runs.identity("pretrain", {"model": str(project / place)}) for place in ("one", "two"))
+    one, two = (identity.of_run("pretrain", {"model": str(project / place)}) for place in ("one", "two"))
     assert one["hash"] == two["hash"]
     (project / "two" / "config.json").write_text('{"changed": 1}')
-    assert runs.identity("pretrain", {"model": str(project / "two")})["hash"] != one["hash"]
+    assert identity.of_run("pretrain", {"model": str(project / "two")})["hash"] != one["hash"]
     assert str(project) not in json.dumps(one)
 
 
 def test_a_run_as_a_model_is_known_by_its_own_hash(project):
-    before = runs.folder_for("pretrain", {})
-    planned = runs.folder_for("finetune", {"model": str(before)}, must_exist=False)
+    before = identity.folder_for("pretrain", {})
+    planned = identity.folder_for("finetune", {"model": str(before)}, must_exist=False)
     finished(before)
-    assert runs.folder_for("finetune", {"model": before.name}) == runs.folder_for("finetune", {"model": f"runs/{before.name}"}) == planned
-    assert runs.identity("finetune", {"model": str(before)})["inputs"]["model"] == before.name[-12:]
+    assert all(identity.folder_for("finetune", {"model": name}) == planned for name in (before.name, f"runs/{before.name}"))
+    assert identity.of_run("finetune", {"model": str(before)})["inputs"]["model"] == before.name[-12:]
 
 
 def test_a_chain_is_followed_to_the_backbone_that_it_began_with(project):
@@ -190,7 +190,7 @@ def test_of_the_processes_of_one_training_the_first_alone_writes_run_json(projec
 
 def test_start_finds_its_folder_and_finish_writes_the_record_last(project, capsys):
     run = runs.start("pretrain", {"objective": "ssp", "steps": 3, "unrelated": object()})
-    assert run.folder == runs.folder_for("pretrain", {"objective": "ssp", "steps": 3}) and run.folder.is_dir()
+    assert run.folder == identity.folder_for("pretrain", {"objective": "ssp", "steps": 3}) and run.folder.is_dir()
     assert run.options.steps == 3 and run.options.model == "tiny" and not run.finished
     run.write("scores.parquet", pd.DataFrame({"score": [1.0]}))
     record = run.finish(metrics={"validation": {"accuracy": 0.5}}, figures={"examples": 1})
@@ -216,12 +216,11 @@ def test_a_path_with_a_comma_is_one_name(tmp_path, monkeypatch):
         (tmp_path / name).mkdir()
     for names in (["bm25", f"{tmp_path}/a, b"], ["a, b"], ["c,d", "c"], ["c", "x", "a, b"], ["e,f,", "owner/name"], ["x", "y", "x"]):
         assert parameters.names_of(",".join(names)) == parameters.names_of(" , ".join(names)) == names
-        assert runs.models(" ,".join(names), "laptop") == names
+        assert identity.models(" ,".join(names), "laptop") == names
     for empty in ("", "a,,b", "bm25,", ",bm25"):
         with pytest.raises(ValueError, match="models: expected names joined by commas, one is empty"):
-            runs.models(empty, "laptop")
-    shown = runs.shown({"models": f"bm25,{tmp_path}/a, b"})["models"]
-    assert shown == "bm25,own:a, b"
+            identity.models(empty, "laptop")
+    assert identity.shown({"models": f"bm25,{tmp_path}/a, b"})["models"] == "bm25,own:a, b"
 
 
 OTHERS = {"In": [""], "Out": {}, "_": 1, "__name__": "__main__", "_dh": ["/"], "PAPERMILL_INPUT_PATH": "a.ipynb", "pd": pd, "print": print}
@@ -309,7 +308,7 @@ def test_a_link_in_the_folder_of_runs_is_no_run(project):
     with pytest.raises(ValueError, match=rf"{name} is a link, which may lead out of runs/"):
         rundir.find(name)
     assert not len(runs.read_all()) and rundir.find(str(project / "elsewhere" / name)) == project / "elsewhere" / name
-    mine = runs.folder_for("pretrain", {})
+    mine = identity.folder_for("pretrain", {})
     mine.symlink_to(project / "elsewhere")
     with pytest.raises(ValueError, match="is a link"):
         runs.start("pretrain", {})
@@ -334,11 +333,11 @@ def test_a_file_or_folder_that_ends_in_a_time_stamp_is_no_run(tmp_path):
     names["table"].write_text("question\tanswer\tlabel\n")
     assert [rundir.find(str(path)) for path in names.values()] == [None] * 3
     given = {"model": str(names["model"]), "dataset": str(names["questions"])}
-    identity = runs.identity("finetune", given)
-    assert identity["inputs"]["model"] == hub.sha256(names["model"])
+    described = identity.of_run("finetune", given)
+    assert described["inputs"]["model"] == hub.sha256(names["model"])
     own = {"model": "own:model-202401011230", "dataset": "own:questions-202401011230"}
-    assert {name: identity["settings"][name] for name in own} == own
-    assert runs.shown({"dataset": str(names["table"])}) == {"dataset": "own:table-202401011230"}
+    assert {name: described["settings"][name] for name in own} == own
+    assert identity.shown({"dataset": str(names["table"])}) == {"dataset": "own:table-202401011230"}
     for file in ("run.json", "record.json"):  # begun, and finished
         folder = tmp_path / "elsewhere" / f"finetune-{file[:3]}-202401011230"
         folder.mkdir(parents=True)
@@ -405,11 +404,11 @@ def test_a_run_that_is_not_there_is_not_asked_of_the_hub(project, name):
 )
 def test_a_loss_on_lists_takes_pairs_and_a_teacher_is_of_distillation(given, message):
     with pytest.raises(ValueError, match=message):
-        runs.identity("finetune", given)
+        identity.of_run("finetune", given)
 
 
 def test_a_run_on_lists_has_lists_of_sixteen_and_one_of_pairs_has_no_size():
     settings = [parameters.settings("finetune", {"budget": "small", "loss": loss}) for loss in (None, "listwise", "distillation")]
     assert [(s["k"], s["batch_size"], s["warmup_steps"]) for s in settings] == [(None, 32, 81), (16, 8, 38), (16, 8, 38)]
     assert [s["train_questions"] for s in settings] == ["with_positive", "with_positive", "all"], "a student reads no labels"
-    assert runs.identity("finetune", {"loss": "distillation", "teacher": "bm25"})["inputs"]["teacher"] == "bm25"
+    assert identity.of_run("finetune", {"loss": "distillation", "teacher": "bm25"})["inputs"]["teacher"] == "bm25"

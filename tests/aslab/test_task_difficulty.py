@@ -12,7 +12,7 @@ import torch
 from torch import nn
 from transformers import AlbertConfig, AlbertForPreTraining, BertConfig, BertForNextSentencePrediction, BertModel
 
-from aslab import parameters, runs, task_difficulty
+from aslab import identity, parameters, runs, task_difficulty
 from asutil import corpus as indexing
 from asutil import sampling, training
 from asutil.corpus import index as corpus_index
@@ -97,10 +97,10 @@ def test_what_cannot_be_asked(tmp_path, objective, asked, message):
 def test_all_means_the_finished_runs_of_the_budget_that_learnt_a_task(tmp_path):
     ssp, _ = run_of(tmp_path, "ssp"), run_of(tmp_path, "mlm")
     (tmp_path / "pretrain-psd-000000000000").mkdir()  # not finished
-    assert runs.models("all", "laptop", str(tmp_path)) == [ssp]
-    assert runs.models(f"a/b, {ssp.split('/')[-1]}", "laptop", str(tmp_path)) == ["a/b", ssp]
+    assert identity.models("all", "laptop", str(tmp_path)) == [ssp]
+    assert identity.models(f"a/b, {ssp.split('/')[-1]}", "laptop", str(tmp_path)) == ["a/b", ssp]
     with pytest.raises(ValueError, match="no pre-training run of budget small is finished"):
-        runs.models("all", "small", str(tmp_path))
+        identity.models("all", "small", str(tmp_path))
 
 
 def test_every_model_is_measured_on_its_own_task(released, tmp_path, documents):
@@ -265,7 +265,7 @@ def pretrained(folder, source, objective, **given):
     inputs = {"corpus": sources.fingerprint_of_source(source)}
     if settings["exclude_titles"]:
         inputs["exclude_titles"] = hub.sha256(Path(settings["exclude_titles"]))
-    record = {"notebook": "pretrain", "budget": "laptop", "seed": 0, "settings": runs.shown(settings), "inputs": inputs}
+    record = {"notebook": "pretrain", "budget": "laptop", "seed": 0, "settings": identity.shown(settings), "inputs": inputs}
     disk.write_json(run / "run.json", {"notebook": "pretrain", "given": {"objective": objective, **given}})
     disk.write_json(run / "record.json", record | {"metrics": {"validation": validation}} | runs.hashes(run))
     return str(run), validation, index

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from papermill.exceptions import PapermillException
 
-from aslab import publish, runs, transfer
+from aslab import identity, publish, runs, transfer
 from asutil.data import answers
 from asutil.data.data_sets import ANSWERS
 from asutil.io import disk, hub
@@ -39,20 +39,20 @@ def given(tables, others, **more):
 @pytest.mark.parametrize("notebook", ["finetune", "embed"])
 def test_other_data_sets_are_known_by_content_in_any_order_and_without_their_paths(tables, tmp_path, notebook):
     second, third = tables["second"], tables["third"]
-    run = runs.identity(notebook, given(tables, f"{second},{third}"))
-    assert runs.identity(notebook, given(tables, f"{third} , {second}")) == run
+    run = identity.of_run(notebook, given(tables, f"{second},{third}"))
+    assert identity.of_run(notebook, given(tables, f"{third} , {second}")) == run
     assert run["settings"]["also_rank"] == "own:second.tsv,own:third.tsv" and str(tmp_path) not in json.dumps(run)
     assert set(run["inputs"]["also_rank"]) == {"own:second.tsv", "own:third.tsv"}
-    assert runs.identity(notebook, given(tables, str(second)))["hash"] != run["hash"]
+    assert identity.of_run(notebook, given(tables, str(second)))["hash"] != run["hash"]
     third.write_text(TABLE.format("changed"))
-    assert runs.identity(notebook, given(tables, f"{second},{third}"))["hash"] != run["hash"]
+    assert identity.of_run(notebook, given(tables, f"{second},{third}"))["hash"] != run["hash"]
 
 
 @pytest.mark.parametrize("notebook", ["finetune", "embed"])
 def test_a_run_without_others_keeps_its_hash(tables, notebook):
     own = {"dataset": str(tables["first"])}
-    assert runs.identity(notebook, own | {"also_rank": None}) == runs.identity(notebook, own)
-    assert "also_rank" not in runs.identity(notebook, own)["inputs"]
+    assert identity.of_run(notebook, own | {"also_rank": None}) == identity.of_run(notebook, own)
+    assert "also_rank" not in identity.of_run(notebook, own)["inputs"]
 
 
 # ------------------------------------------------------------------ what is refused
@@ -116,7 +116,7 @@ def test_questions_that_a_model_was_trained_on_are_no_transfer(tables, tmp_path)
         with pytest.raises(ValueError, match="trecqa_transfer are the training questions of trecqa, which this model was fine-tuned on"):
             transfer.load("finetune", own | {"also_rank": "trecqa_transfer", "runs_dir": str(tmp_path / "runs")})
     with pytest.raises(ValueError, match="trecqa_transfer has only test questions, those that trecqa trains on: name it in also_rank"):
-        runs.identity("finetune", {"dataset": "trecqa_transfer"})
+        identity.of_run("finetune", {"dataset": "trecqa_transfer"})
 
 
 def test_test_questions_that_the_run_is_trained_on_are_counted(tmp_path, caplog):

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from aslab import papers, plan, records, runs
+from aslab import identity, papers, plan, records
 from aslab.show import markup
 
 from ..made_up import FOLDER, PAPER, cells, commit, record, recorded
@@ -67,7 +67,7 @@ def missing_runs(chain: str) -> list[str]:
         assert words[0] == "papermill" and (ROOT / words[1]).is_file()
         given = {name: yaml.safe_load(value) for name, value in zip(words[3::3], words[4::3])}
         missing += [value for value in map(str, given.values()) if value.startswith("runs/") and value not in made]
-        folder = runs.folder_for(Path(words[1]).stem, given, must_exist=False)
+        folder = identity.folder_for(Path(words[1]).stem, given, must_exist=False)
         made.add(folder.relative_to(ROOT).as_posix() if folder.is_relative_to(ROOT) else str(folder))
     assert len(made) == len(commands)
     return missing

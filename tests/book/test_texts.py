@@ -62,7 +62,7 @@ def test_scores_of_other_candidates_are_refused(scores):
 def test_text_is_shown_only_where_it_is_what_the_run_has_read(texts, joint, tmp_path, monkeypatch):
     line = joint.line
     inputs = dict(line.record["inputs"])
-    monkeypatch.setattr(texts.runs, "identity", lambda *args, **options: {"inputs": inputs})
+    monkeypatch.setattr(texts.identity, "of_run", lambda *args, **options: {"inputs": inputs})
     assert texts.may_show(joint)
     monkeypatch.setenv("AS2_SITE", "1")
     assert texts.may_show(joint)  # documentation of packages may be passed on

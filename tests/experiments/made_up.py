@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import yaml
 
-from aslab import parameters, publish, records, runs
+from aslab import identity, parameters, publish, records, runs
 from aslab import plan as plans
 from asutil import metrics
 from asutil.io import disk
@@ -67,7 +67,7 @@ def finish(job, **more):
     """Write the record of a run, after the other files of its folder."""
     job.folder.mkdir(parents=True, exist_ok=True)
     record = as_record(job) | {"name": job.folder.name, "budget": job.budget, "inputs": {}}
-    record["settings"] = runs.shown(record["settings"])
+    record["settings"] = identity.shown(record["settings"])
     disk.write_json(job.folder / "record.json", record | more | runs.hashes(job.folder))
 
 

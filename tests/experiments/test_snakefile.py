@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from aslab import own, plan, runs
+from aslab import identity, own, plan
 from aslab import papers as rows
 
 from .made_up import copied_project
@@ -90,18 +90,18 @@ def test_jobs_name_the_folder_that_their_command_makes():
     for job in plan.jobs("sentence_objectives", "laptop"):
         words = job.command.split()
         given = {words[i + 1]: yaml.safe_load(words[i + 2]) for i, word in enumerate(words) if word == "-p"}
-        assert runs.folder_for(job.notebook, given, must_exist=False) == job.folder
+        assert identity.folder_for(job.notebook, given, must_exist=False) == job.folder
 
 
 PAPERMILL = '''#!{python}
 """Stands in for papermill: no cell runs, the record is there at once, and more epochs are better."""
 import json, sys
 import yaml
-from aslab import runs
+from aslab import identity, runs
 from asutil.io import disk
 
 given = {{sys.argv[i + 1]: yaml.safe_load(sys.argv[i + 2]) for i, word in enumerate(sys.argv) if word == "-p"}}
-folder = runs.folder_for("finetune", given)
+folder = identity.folder_for("finetune", given)
 folder.mkdir(parents=True, exist_ok=True)
 reached = {{"map": given["epochs"] / 10}}
 disk.write_json(folder / "record.json", {{**runs.hashes(folder), "seed": given["seed"], "given": given, "metrics": {{"dev": reached}}}})

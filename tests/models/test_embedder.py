@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer, models, pre_tokenizers, processors, trainers
 from transformers import AutoConfig, AutoModel, BertConfig, PreTrainedTokenizerFast, RobertaConfig, XLNetConfig
 
-from aslab import chains, rundir, runs
+from aslab import chains, identity, rundir
 from aslab.show import tables
 from asutil import heads, metrics
 from asutil.corpus import tokenizers
@@ -282,7 +282,7 @@ def test_the_notebook_takes_it_from_the_backbone_that_the_chain_began_with(folde
     splits = answers.load_answers(str(tmp_path))
     measured = {}
     modules = {"baseline_scores": baseline_scores, "embedder": embedder, "metrics": metrics, "nearest": nearest}
-    modules |= {"chains": chains, "runs": runs, "tables": tables}
+    modules |= {"chains": chains, "identity": identity, "tables": tables}
     for model in (str(run), str(folder), "tiny"):
         known = {"s": SimpleNamespace(model=model, runs_dir=str(tmp_path), max_tokens=32, seed=0), "splits": splits, "pd": pd}
         exec(cell, known | modules, known)

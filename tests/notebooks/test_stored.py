@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from aslab import parameters, runs
+from aslab import identity, parameters, runs
 
 ROOT = Path(__file__).parents[2]
 WITHOUT_RUN = ("tour", "report")
@@ -58,7 +58,7 @@ def test_every_parameter_is_explained_used_and_set_by_its_budget(name):
 
 @each_notebook
 def test_names_of_runs_have_a_word_order_for_every_parameter(path):
-    own = {name.removeprefix(f"{path.stem}.") for name in runs.WORDS}
+    own = {name.removeprefix(f"{path.stem}.") for name in identity.WORDS}
     assert {*parameters.parameters(path.stem)} - own <= {"runs_dir"} or path.stem in WITHOUT_RUN
 
 
@@ -103,7 +103,7 @@ def test_before_a_run_starts_its_notebook_has_no_plain_variable_of_its_own(path,
 
 def test_names_of_runs_do_not_follow_the_order_in_the_notebook():
     given = {"keep_head": False, "batch_size": 16, "seed": 1, "model": "tiny", "head_form": "released", "architecture": "joint"}
-    name = runs.identity("finetune", given)["name"]
+    name = identity.of_run("finetune", given)["name"]
     assert name[:-13] == "finetune-pydocs-tiny-joint-released-keep-headFalse-batch-size16-seed1"
 
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 from transformers import ElectraForMaskedLM, RobertaForMaskedLM
 
-from aslab import backbone, runs
+from aslab import backbone, identity, runs
 from asutil.corpus import tokenizers
 from asutil.io import disk, hub
 from asutil.models import embedder, finder, loading
@@ -120,19 +120,19 @@ def test_an_embedder_of_it_is_not_called_fresh(made, tokenizer):
 
 
 def test_the_same_name_with_other_weights_is_another_run(made, run, tmp_path):
-    first = runs.identity("finetune", {"model": "pydocs_roberta"})
-    assert runs.identity("finetune", {"model": "pydocs_roberta"}) == first
+    first = identity.of_run("finetune", {"model": "pydocs_roberta"})
+    assert identity.of_run("finetune", {"model": "pydocs_roberta"}) == first
     model = RobertaForMaskedLM.from_pretrained(made)
     model.roberta.embeddings.word_embeddings.weight.data[7] += 1
     model.save_pretrained(made)
-    assert runs.identity("finetune", {"model": "pydocs_roberta"})["hash"] != first["hash"]
+    assert identity.of_run("finetune", {"model": "pydocs_roberta"})["hash"] != first["hash"]
 
 
 def test_a_checkout_without_it_says_so(tmp_path, monkeypatch):
     monkeypatch.setattr(hub, "EMBEDDED_FOLDER", tmp_path / "pydocs_roberta")
     for name in hub.EMBEDDED:
         with pytest.raises(FileNotFoundError, match=f"{name}: this checkout comes without pydocs_roberta"):
-            runs.identity("finetune", {"model": name})
+            identity.of_run("finetune", {"model": name})
 
 
 def test_only_a_finished_run_of_masked_language_modelling_is_taken(run, tmp_path):

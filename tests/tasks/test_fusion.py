@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from aslab import rundir, runs
+from aslab import identity, rundir
 from asutil.data.candidates import Candidate, Question
 from asutil.tasks import base, rankers
 
@@ -74,8 +74,8 @@ def test_a_run_or_folder_may_have_a_plus_sign(tmp_path, monkeypatch):
     (tmp_path / "runs" / name).mkdir(parents=True)
     with pytest.raises(ValueError, match=rf"{name.replace('+', '.')} is not a finished run"):
         rankers.load_ranker(name)
-    assert runs.fused(name) == [name] and runs.fused(f"bm25+{tmp_path}") == ["bm25", str(tmp_path)]
-    assert runs.fused("bm25+owner/name") == ["bm25", "owner/name"] and runs.ranker_shown(name) == name
+    assert identity.fused(name) == [name] and identity.fused(f"bm25+{tmp_path}") == ["bm25", str(tmp_path)]
+    assert identity.fused("bm25+owner/name") == ["bm25", "owner/name"] and identity.ranker_shown(name) == name
 
 
 def test_a_run_may_be_a_part_of_a_fusion_by_its_name_or_its_path(tmp_path, monkeypatch):
@@ -89,7 +89,7 @@ def test_a_run_may_be_a_part_of_a_fusion_by_its_name_or_its_path(tmp_path, monke
     for parts in (["bm25", first], [first, second], *of_paths):
         loaded.clear()
         assert len(rankers._loaded("+".join(parts), None, None).rankers) == 2
-        assert loaded == parts == runs.fused("+".join(parts))
+        assert loaded == parts == identity.fused("+".join(parts))
 
 
 def test_a_part_that_is_no_ranker_and_prompts_are_refused():

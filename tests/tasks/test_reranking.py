@@ -11,7 +11,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aslab import rundir, runs, stages
+from aslab import identity, rundir, runs, stages
 from aslab.show import lists
 from asutil import metrics
 from asutil.data import answers
@@ -333,15 +333,15 @@ def test_other_data_are_refused(two):
 
 def test_stages_decide_the_hash_through_their_runs_and_are_shown_by_name(two):
     where = {"runs_dir": str(two.folder)}
-    who = runs.identity("rerank", {"first_run": str(two.first), "joint_run": two.joint.name, **where})
+    who = identity.of_run("rerank", {"first_run": str(two.first), "joint_run": two.joint.name, **where})
     assert who["inputs"] == {"first_run": "0123456789ab", "joint_run": "ba9876543210"}
     assert (who["settings"]["first_run"], who["settings"]["joint_run"]) == (two.first.name, two.joint.name)
     assert str(two.folder) not in json.dumps(who) and who["name"].startswith("rerank-finetune-mine-finetune-mine-joint-")
-    assert runs.identity("rerank", {"first_run": two.first.name, "joint_run": str(two.joint), **where}) == who
+    assert identity.of_run("rerank", {"first_run": two.first.name, "joint_run": str(two.joint), **where}) == who
     given = {"first_run": str(two.first), "joint_run": two.joint.name, **where}
     swapped = {"first_run": two.joint.name, "joint_run": two.first.name}
     changes = ({}, swapped, {"k": 3}, {"seed": 1}, {"dataset": str(two.data)})
-    assert len({runs.identity("rerank", given | change)["hash"] for change in changes}) == 5
+    assert len({identity.of_run("rerank", given | change)["hash"] for change in changes}) == 5
 
 
 @pytest.mark.parametrize(
@@ -357,9 +357,9 @@ def test_stages_decide_the_hash_through_their_runs_and_are_shown_by_name(two):
 def test_a_stage_that_is_no_finished_run_is_refused(two, given, message):
     given = {"first_run": str(two.first), "joint_run": str(two.joint), "runs_dir": str(two.folder), **given} if given else {}
     with pytest.raises(ValueError, match=message):
-        runs.identity("rerank", given)
+        identity.of_run("rerank", given)
     if "aaaaaaaaaaaa" in message:  # a plan may name a run that is to come
-        assert runs.identity("rerank", given, must_exist=False)["inputs"]["joint_run"] == "aaaaaaaaaaaa"
+        assert identity.of_run("rerank", given, must_exist=False)["inputs"]["joint_run"] == "aaaaaaaaaaaa"
 
 
 class Knowing:

@@ -11,7 +11,7 @@ import pytest
 import torch
 from transformers import RobertaConfig
 
-from aslab import papers, parameters, rundir, runs
+from aslab import identity, papers, parameters, rundir
 from aslab.show import lists, plots
 from asutil import metrics, training
 from asutil.corpus import tokenizers
@@ -438,16 +438,16 @@ def test_every_budget_fits_every_head():
 
 def test_a_run_is_known_by_the_content_of_its_claims(tmp_path):
     data = write_data(tmp_path / "mine")
-    before = runs.identity("verify_claims", {"dataset": str(data)})
+    before = identity.of_run("verify_claims", {"dataset": str(data)})
     assert before["inputs"]["dataset"] == claims.fingerprint_of_claims(data)
     assert before["name"].startswith("verify_claims-mine-")
-    of_questions = runs.identity("finetune", {"dataset": "pydocs"})["inputs"]["dataset"]
+    of_questions = identity.of_run("finetune", {"dataset": "pydocs"})["inputs"]["dataset"]
     assert of_questions == answers.fingerprint_of_answers("pydocs")
     with (data / "dev.jsonl").open("a") as file:
         file.write('{"id": 99, "claim": "more", "label": "REFUTES", "evidence": []}\n')
-    assert runs.identity("verify_claims", {"dataset": str(data)})["hash"] != before["hash"]
+    assert identity.of_run("verify_claims", {"dataset": str(data)})["hash"] != before["hash"]
     with pytest.raises(ValueError, match="head of verify_claims is one of ie_1, ae_1, pair_max, pair_weighted; got 'ie_k'"):
-        runs.identity("verify_claims", {"dataset": str(data), "head": "ie_k"})
+        identity.of_run("verify_claims", {"dataset": str(data), "head": "ie_k"})
 
 
 @pytest.mark.mirror

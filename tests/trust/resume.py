@@ -14,11 +14,12 @@ from pathlib import Path
 import pandas as pd
 import torch
 
-from aslab import pipeline, runs
+from aslab import identity, pipeline
 from asutil import corpus, inputs, metrics, sampling, training
 from asutil.corpus import shards as corpus_shards
 from asutil.corpus import tokenizers
 from asutil.data.answers import Candidate, Question
+from asutil.io import disk
 from asutil.models import loading
 from asutil.tasks import base, rank
 from asutil.training import checkpoints as saved
@@ -187,7 +188,7 @@ def scoring(held: Held, count: int, draw) -> int:
 
         rank.Ranker._scores = noted
         scores = ranker.score(held.asked * 3, progress=False, folder=folder / "parts")
-        runs.disk.atomically(folder / "scores.parquet", lambda path: scores.to_parquet(path))
+        disk.atomically(folder / "scores.parquet", lambda path: scores.to_parquet(path))
 
     found = kills.again_and_again(work, held.folder / "scoring", count, draw)
     whole = pd.read_parquet(found.whole / "scores.parquet")
@@ -262,7 +263,7 @@ def others(held: Held) -> int:
             must(False, f"a checkpoint of {name} {USUAL.get(name)} was gone on with at {value}")
     must(saved.newest_checkpoint(folder / "checkpoints") is not None, "the checkpoint of the first settings is gone")
     mine = held.folder / "mine.txt"
-    names = {runs.identity("pretrain", {"corpus": str(mine), **given})["name"] for given in _changes(mine)}
+    names = {identity.of_run("pretrain", {"corpus": str(mine), **given})["name"] for given in _changes(mine)}
     must(len(names) == 6, f"6 runs expected of 6 changes of parameters or data, got {len(names)}")
     return refused + len(names)
 

@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from aslab import gpus, launch, papers, parameters, pipeline, records, rundir, runs, stages, trec
+from aslab import gpus, identity, launch, papers, parameters, pipeline, records, rundir, runs, stages, trec
 from aslab.analysis import costs
 from aslab.show import plots
 from asutil import corpus
@@ -129,7 +129,7 @@ def ranker(path: Path) -> None:
 
 
 def in_the_runs_folder(name: str) -> None:
-    folder = runs.folder_for("finetune", {"dataset": name, "model": "tiny"})
+    folder = identity.folder_for("finetune", {"dataset": name, "model": "tiny"})
     must(folder.parent == rundir.runs_folder(), f"the run of {name[:99]!r} lies in {folder.parent}")
     must(re.fullmatch(r"finetune[\w.+-]*-[0-9a-f]{12}", folder.name) is not None, f"the run of {name[:99]!r} is called {folder.name!r}")
 
@@ -145,7 +145,7 @@ READERS = {
     "corpus.Corpus.open": corpus.Corpus.open,
     "runs.read_record": lambda name: rundir.read_record(rundir.find(name) or name),
     "trec.export": lambda name: trec.export(name, Path("out")),
-    "runs.folder_for": in_the_runs_folder,
+    "identity.folder_for": in_the_runs_folder,
     "experiments.read": papers.read,
     "weights.source": checkpoints.source,
 }

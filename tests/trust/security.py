@@ -17,7 +17,7 @@ from click.testing import CliRunner
 from papermill.cli import papermill
 from tqdm import tqdm
 
-from aslab import processes, rundir, runs, trec
+from aslab import identity, processes, rundir, runs, trec
 from asutil.io import checkpoints, disk
 from tests.trust import Broken, hostile_book, must, pickled, published
 from tests.trust.payloads import PAYLOADS
@@ -282,7 +282,7 @@ def run_names(folder: Path, root: Path) -> int:
             found = lambda name: rundir.read_record(rundir.find(name) or name)
             for read in (rundir.read_record, found, checkpoints.source, lambda n: trec.export(n, "out")):
                 _not_outside(read, name)
-            _written_inside(runs, name, kept)
+            _written_inside(name, kept)
         must(f"link{ending}" not in set(runs.read_all().name), "a link in runs/ is no run")
     (kept / f"link{ending}").unlink()
     return len(names)
@@ -296,11 +296,11 @@ def _not_outside(read, name: str) -> None:
     must(found in (name, f"{name}/model") or str(found).startswith("."), f"the name {name!r} should lead nowhere, got {found}")
 
 
-def _written_inside(runs, name: str, kept: Path) -> None:
+def _written_inside(name: str, kept: Path) -> None:
     """Where a run that is given a name as its model or corpus would be: in `runs/`, under a name of a run's form."""
     for notebook, given in (("finetune", {"model": name}), ("rerank", {"first_run": name, "joint_run": name})):
         try:
-            folder = runs.folder_for(notebook, given, must_exist=False)
+            folder = identity.folder_for(notebook, given, must_exist=False)
         except (ValueError, OSError):
             continue
-        must(folder.parent == kept and runs.NAME.fullmatch(folder.name), f"{name!r}: a folder in runs/ was promised, got {folder}")
+        must(folder.parent == kept and rundir.NAME.fullmatch(folder.name), f"{name!r}: a folder in runs/ was promised, got {folder}")
