@@ -158,7 +158,7 @@ def of_run(notebook: str, given: dict, must_exist: bool = True) -> dict:
     if source := TEST_ONLY.get(values.get("dataset")):
         advice = f"{values['dataset']} has only test questions, those that {source} trains on"
         raise ValueError(f"dataset: {advice}: name it in also_rank of finetune or embed")
-    _check_loss(values)
+    _check_loss(values, runs_dir)
     if others := {name: answers.fingerprint_of_answers(path) for name, path in also_ranked(values).items()}:
         inputs["also_rank"] = others
     for name in models(values["models"], values["budget"], runs_dir) if values.get("models") else ():
@@ -176,7 +176,7 @@ def of_run(notebook: str, given: dict, must_exist: bool = True) -> dict:
     return {"name": name, "hash": digest, "settings": named, "inputs": inputs}
 
 
-def _check_loss(values: dict) -> None:
+def _check_loss(values: dict, runs_dir) -> None:
     """Refuse a loss on lists where there is nothing to compare, and a teacher without distillation, or the reverse."""
     loss, teacher = values.get("loss"), values.get("teacher")
     if loss and values["k"] < 2:
@@ -185,7 +185,7 @@ def _check_loss(values: dict) -> None:
         raise ValueError(f"loss: {loss} compares pairs, and a joint model reads candidates together: leave loss out")
     if (loss == "distillation") != (teacher is not None):
         raise ValueError(f"teacher: a ranker with loss=distillation, and there alone, got {teacher!r} with loss {loss}")
-    if teacher and len(fused(teacher, values.get("runs_dir"))) > 1:
+    if teacher and len(fused(teacher, runs_dir)) > 1:
         flat = "fused ranks differ by less than a hundredth, too little for a softmax to learn from"
         raise ValueError(f"teacher: expected one ranker, got {teacher!r}: {flat}")
 

@@ -407,6 +407,12 @@ def test_a_loss_on_lists_takes_pairs_and_a_teacher_is_of_distillation(given, mes
         identity.of_run("finetune", given)
 
 
+def test_a_teacher_may_have_a_plus_sign_in_its_name_in_any_runs_folder(tmp_path):
+    (tmp_path / "finetune-c++-0123456789ab").mkdir()
+    given = {"loss": "distillation", "teacher": "finetune-c++-0123456789ab", "runs_dir": str(tmp_path)}
+    assert identity.of_run("finetune", given, must_exist=False)["inputs"]["teacher"] == "0123456789ab"
+
+
 def test_a_run_on_lists_has_lists_of_sixteen_and_one_of_pairs_has_no_size():
     settings = [parameters.settings("finetune", {"budget": "small", "loss": loss}) for loss in (None, "listwise", "distillation")]
     assert [(s["k"], s["batch_size"], s["warmup_steps"]) for s in settings] == [(None, 32, 81), (16, 8, 38), (16, 8, 38)]
