@@ -105,7 +105,7 @@ def _require_same_candidates(scores: dict[str, pd.DataFrame]) -> None:
     for name in others:
         tables = [scores[first], scores[name]]
         shared = set(tables[0].question_id) & set(tables[1].question_id)
-        ours, theirs = (table[table.question_id.isin(shared)].assign(label=table.label.astype(int)) for table in tables)
+        ours, theirs = (table[table.question_id.isin(shared)].astype({"label": int}) for table in tables)
         both = ours.merge(theirs, "outer", ["question_id", "candidate_id"], suffixes=("", "_there"), indicator="only")
         wrong = both[both.label != both.label_there]  # a label that is missing differs from every other
         for row in wrong.head(1).itertuples():

@@ -89,9 +89,14 @@ def announce(folder: Path, record: dict) -> str:
             shown = [f"{name} {value:.4g}" for name, value in metrics.items() if isinstance(value, float)]
             yield f"  {', '.join(names)}: {', '.join(shown)}"
 
+    from . import provenance
+
     others = {name: part["metrics"] for name, part in record.get("transfer", {}).items()}
     lines = [f"Already finished: {folder}", *figures({**record.get("metrics", {}), **others})]
-    return "\n".join([*lines, "The same parameters give the same run. To run it again, delete that folder."])
+    same = "The same parameters give the same run."
+    if record.get("sources_sha256") != provenance.sources_sha256():
+        same = "It was made with other code of asutil or aslab, which its name does not tell."
+    return "\n".join([*lines, f"{same} To run it again, delete that folder."])
 
 
 def choose_kernel(options: dict) -> None:

@@ -175,7 +175,8 @@ def caution(reached: float, baselines: dict) -> list[str]:
 def report(systems: dict[str, list[str]]) -> list:
     """The parts of the comparison: sentences, and pairs of a title and a table.
 
-    Raises: ValueError for a run under the name of the other system; as `compare.read` and `compare.aligned`.
+    Raises: ValueError for a run under the name of the other system, and for one with other settings or seeds than the others; as
+        `compare.read` and `compare.aligned`.
     """
     frames = {system: averaged(names) for system, names in systems.items()}
     best, chosen = choose(systems)
@@ -189,6 +190,17 @@ def report(systems: dict[str, list[str]]) -> list:
         points = (f"{100 * record['metrics'][split]['map']:.1f}" for split in ("dev", "test"))
         runs_of.append((system, record["seed"], *points, name + " (exported)" * (name == chosen)))
     every = [name for names in systems.values() for name in names]
+    differ = compare.settings(every).drop(index=["model", "seed"], errors="ignore")
+    if len(differ):
+        came = "; ".join(
+            f"{setting} {', '.join(dict.fromkeys(own))}" for setting, own in zip(differ.index, differ.values)
+        )
+        raise ValueError(f"runs that differ in their start and their seed alone expected, got {came}")
+    seeds = {system: sorted(record_of(name)["seed"] for name in names) for system, names in systems.items()}
+    if seeds[PLAIN] != seeds[PRETRAINED]:
+        raise ValueError(
+            f"the same seeds of both expected, got {seeds[PLAIN]} plain and {seeds[PRETRAINED]} pre-trained"
+        )
     compare.read(every)  # on the same labels
     values, _ = compare.aligned(frames)
     dev = rundir.read_table(rundir.find(chosen), "scores_dev.parquet")["question_id"].nunique()

@@ -15,6 +15,7 @@ from pathlib import Path
 import asutil
 from asutil.io import hub
 
+CODE = ("asutil", "aslab", "notebooks")  # folders in which a new file is a change
 RECORDED_VERSIONS = "asutil torch transformers datasets tokenizers numpy pandas torchmetrics papermill".split()
 
 
@@ -58,11 +59,15 @@ def source_files(package: Path) -> list[tuple[str, Path]]:
 
 
 def _commit(folder: Path) -> str:
-    """The commit, with +changes where tracked files differ from it. Changes in results/ are ignored: they follow from the others."""
+    """The commit, with +changes where tracked files differ from it, or new ones lie in the packages or among the notebooks.
+
+    Changes in results/ are ignored: they follow from the others.
+    """
     git = partial(subprocess.check_output, text=True, stderr=subprocess.PIPE, cwd=folder)
     try:
         commit = git(["git", "rev-parse", "HEAD"]).strip()
         changed = git(["git", "status", "--porcelain", "-uno", "--", ".", ":(exclude)results"]).strip()
+        changed += git(["git", "ls-files", "--others", "--exclude-standard", "--", *CODE]).strip()
     except (OSError, subprocess.CalledProcessError):
         return "unknown"
     return commit + ("+changes" if changed else "")

@@ -341,6 +341,19 @@ def test_a_run_of_rank_is_measured_by_qrels_and_refused_with_other_labels(tmp_pa
         compare.read([str(run), str(ranked(tmp_path / "rank-b-000000000000", right="c2"))])
 
 
+def test_runs_without_a_common_question_are_told_so(tmp_path, capsys):
+    """Not that their labels differ."""
+    runs = []
+    for name in "ab":
+        scores = {"question_id": [name, name], "candidate_id": ["1", "2"], "label": [1, 0], "score": [0.5, 0.25]}
+        record = {"notebook": "finetune", "settings": {"dataset": f"own:{name}"}}
+        runs.append(finished(tmp_path / f"finetune-{name}-000000000000", record, scores=pd.DataFrame(scores)))
+    for words in ((), ("--missing", "drop")):
+        with pytest.raises(SystemExit):
+            called(capsys, *runs, *words)
+        assert "finetune-b-000000000000 lacks 1 of 2 questions (a...)" in capsys.readouterr().err
+
+
 def test_graded_qrels_count_from_the_level_that_is_asked_for(tmp_path, monkeypatch, capsys):
     (tmp_path / "qrels").write_text("q 0 a 1\nq 0 b 2\nr 0 a 2\n")
     (tmp_path / "one").write_text("q Q0 a 1 2 x\nq Q0 b 2 1 x\nr Q0 a 1 1 x\n")

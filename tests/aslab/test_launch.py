@@ -20,7 +20,7 @@ import pytest
 from click.testing import CliRunner
 from papermill import PapermillExecutionError, execute_notebook
 
-from aslab import launch, rundir
+from aslab import launch, provenance, rundir
 
 from ..nodes import on_node
 
@@ -109,6 +109,9 @@ def test_stored_notebook_keeps_progress_bars_in_their_last_state(project, first_
 def test_the_figures_of_rankers_are_announced_by_ranker_and_split():
     record = {"metrics": {"bm25": {"test": {"map": 0.5, "questions": 3}}, "own": {"test": {"map": 0.25}}}}
     assert launch.announce(Path("runs/a"), record).splitlines()[1:3] == ["  bm25, test: map 0.5", "  own, test: map 0.25"]
+    assert "other code of asutil or aslab" in launch.announce(Path("runs/a"), record)
+    same = launch.announce(Path("runs/a"), record | {"sources_sha256": provenance.sources_sha256()})
+    assert same.splitlines()[-1] == "The same parameters give the same run. To run it again, delete that folder."
 
 
 def test_a_folder_that_cannot_be_written_is_named(project, tmp_path):

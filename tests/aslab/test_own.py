@@ -318,9 +318,19 @@ def test_the_reader_learns_whether_the_own_task_was_learnt(systems, tmp_path):
     run = finished(tmp_path / "runs", 0, 0.5, {"a": 1, "b": 1, "c": 2}, model)
     (sentence,) = own.own_task(run)
     assert "AUC 0.53, where 0.50 is chance, and counting shared words reaches 0.74" in sentence
-    assert sentence in own.report({"plain": systems["plain"], "pre-trained": [run]})
+    assert sentence in own.report({"plain": systems["plain"][:1], "pre-trained": [run]})
     shutil.rmtree(rundir.find(model))
     assert own.own_task(run) == []  # the run was moved here alone
+
+
+def test_what_pre_training_did_is_not_told_of_runs_that_differ_in_more(systems):
+    with pytest.raises(ValueError, match=r"the same seeds of both expected, got \[0, 1\] plain and \[0\] pre-trained"):
+        own.report(systems | {"pre-trained": systems["pre-trained"][:1]})
+    path = Path(systems["pre-trained"][0]) / "record.json"
+    record = disk.read_json(path)
+    disk.write_json(path, record | {"settings": record["settings"] | {"train_limit": 8}})
+    with pytest.raises(ValueError, match="differ in their start and their seed alone expected, got train_limit None, 8"):
+        own.report(systems)
 
 
 def test_the_command_writes_the_comparison_next_to_the_export(systems, tmp_path, monkeypatch, capsys):

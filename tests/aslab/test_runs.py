@@ -377,7 +377,12 @@ def test_a_commit_has_changes_where_code_differs_from_it_not_where_results_do(tm
     git("-c", "user.name=a", "-c", "user.email=a@example.org", "commit", "-m", "first")
     commit = git("rev-parse", "HEAD")
     (tmp_path / "results/one.json").write_text("2")
+    (tmp_path / "own.tsv").write_text("questions of the user's own")
     assert provenance.of_project(tmp_path)["commit"] == commit
+    (tmp_path / "asutil").mkdir()
+    (tmp_path / "asutil" / "objective.py").write_text("new")
+    assert provenance.of_project(tmp_path)["commit"] == f"{commit}+changes"
+    (tmp_path / "asutil" / "objective.py").unlink()
     (tmp_path / "code.py").write_text("2")
     assert provenance.of_project(tmp_path)["commit"] == f"{commit}+changes"
 
@@ -411,6 +416,16 @@ def test_a_teacher_may_have_a_plus_sign_in_its_name_in_any_runs_folder(tmp_path)
     (tmp_path / "finetune-c++-0123456789ab").mkdir()
     given = {"loss": "distillation", "teacher": "finetune-c++-0123456789ab", "runs_dir": str(tmp_path)}
     assert identity.of_run("finetune", given, must_exist=False)["inputs"]["teacher"] == "0123456789ab"
+
+
+@pytest.mark.parametrize("budget", rundir.BUDGETS)
+@pytest.mark.parametrize(
+    ("notebook", "given"),
+    [("finetune", {"architecture": "joint"}), ("verify_claims", {"head": "ie_1"}), ("verify_claims", {"head": "ae_1"})],
+)
+def test_slots_share_the_tokens_of_a_joint_input_of_ones_own_data(budget, notebook, given):
+    made = parameters.settings(notebook, {"budget": budget, "dataset": "my data", **given})
+    assert made["max_tokens"] % (made["k"] + 1) == 0
 
 
 def test_a_run_on_lists_has_lists_of_sixteen_and_one_of_pairs_has_no_size():
