@@ -50,6 +50,9 @@ from . import (
     hours as hours,
 )
 from . import (
+    identity as identity,
+)
+from . import (
     launch as launch,
 )
 from . import (

@@ -1,4 +1,7 @@
 from . import (
+    agreement as agreement,
+)
+from . import (
     checkpoints as checkpoints,
 )
 from . import (

@@ -59,6 +59,8 @@ def hashes(corpus: c.Corpus) -> dict[str, str]:
     with mock.patch.object(packing, "MULTIPLE", 32):  # as without a GPU
         for name, batches in processes.batches(corpus, 7).items():
             steps = [batches[step] for step in range(len(batches))]
+            for step in steps:
+                del step["content"]  # a checksum of ids and labels
             made[f"batches of {name}"] = processes.digest(steps)[:16]
     return made
 
