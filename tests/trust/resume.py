@@ -75,12 +75,15 @@ class Noted:
 
     def __init__(self, batches, log: Path, names):
         self.batches, self.log, self.names = batches, log, names
+        self.begun = False  # the first read is no step: it tells the data
 
     def __len__(self):
         return len(self.batches)
 
     def __getitem__(self, step: int) -> dict:
-        kills.noted(self.log, json.dumps([step, self.names(self.batches.examples(step))]))
+        if self.begun:
+            kills.noted(self.log, json.dumps([step, self.names(self.batches.examples(step))]))
+        self.begun = True
         return self.batches[step]
 
 
