@@ -190,17 +190,12 @@ def report(systems: dict[str, list[str]]) -> list:
         points = (f"{100 * record['metrics'][split]['map']:.1f}" for split in ("dev", "test"))
         runs_of.append((system, record["seed"], *points, name + " (exported)" * (name == chosen)))
     every = [name for names in systems.values() for name in names]
-    differ = compare.settings(every).drop(index=["model", "seed"], errors="ignore")
-    if len(differ):
-        came = "; ".join(
-            f"{setting} {', '.join(dict.fromkeys(own))}" for setting, own in zip(differ.index, differ.values)
-        )
+    if len(differ := compare.settings(every).drop(index=["model", "seed"], errors="ignore")):
+        came = "; ".join(f"{setting} {', '.join(dict.fromkeys(own))}" for setting, *own in differ.itertuples())
         raise ValueError(f"runs that differ in their start and their seed alone expected, got {came}")
-    seeds = {system: sorted(record_of(name)["seed"] for name in names) for system, names in systems.items()}
-    if seeds[PLAIN] != seeds[PRETRAINED]:
-        raise ValueError(
-            f"the same seeds of both expected, got {seeds[PLAIN]} plain and {seeds[PRETRAINED]} pre-trained"
-        )
+    plain, after = (sorted(record_of(name)["seed"] for name in systems[system]) for system in (PLAIN, PRETRAINED))
+    if plain != after:
+        raise ValueError(f"the same seeds of both expected, got {plain} plain and {after} pre-trained")
     compare.read(every)  # on the same labels
     values, _ = compare.aligned(frames)
     dev = rundir.read_table(rundir.find(chosen), "scores_dev.parquet")["question_id"].nunique()

@@ -37,17 +37,18 @@ def train(model, batches, folder: str | Path, **options) -> dict:
     Args:
         model: a `pair.PairEncoder`, or another model with `losses`, the parts of a micro-batch's loss, and `loss_weights`, theirs.
         batches: `len` steps; `batches[step]`, a function of step, is {"micro": [micro-batch, ...], "examples": int, "masked": int,
-            "tokens": int}, and "labels": int where an example has several. Batches of no stated layout are packed, where the backbone can
-            take that. `batches.micro_tokens` is lowered if there are fewer micro-batches than processes, or if a micro-batch does not fit
-            into a GPU's memory.
+            "tokens": int}, "labels": int where an example has several, and perhaps "content", a checksum. Batches of no stated layout are
+            packed, where the backbone can take that. `batches.micro_tokens` is lowered if there are fewer micro-batches than processes, or
+            if a micro-batch does not fit into a GPU's memory.
         folder: of the run: gets `log.jsonl`, `tensorboard/` and `checkpoints/` (the last two, and the best).
         options: the fields of `options.Options`; peak_lr, warmup_steps, weight_decay, seed, save_every and log_every are required.
     Returns: {"steps", "tokens", "seconds", "waiting" (seconds after this call's first step without data), "best": {"step", best_metric} or
         None, "log": [one dict per line of log.jsonl]}.
     Several GPUs train together under torchrun, or in processes that `options.launch` starts.
 
-    Raises: ValueError for checkpoints of other settings; FloatingPointError for a loss that is not finite; OSError naming the path;
-        RuntimeError for processes that were started without knowing of each other.
+    Raises: ValueError for checkpoints of other settings or data, and for batches that the model would misread (`agreement.require`);
+        FloatingPointError for a loss that is not finite; OSError naming the path; RuntimeError for processes that were started without
+        knowing of each other.
     Deviation: D-124, the norm of all gradients is clipped; D-126, patience; D-127, AdamW for Adam; D-128, bf16 for fp16.
     """
     options, folder = Options(**options), Path(folder)

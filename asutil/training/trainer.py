@@ -53,8 +53,7 @@ class StepTrainer:
         names = ("peak_lr", "warmup_steps", "weight_decay", "seed")
         self.settings = {"steps": self.steps} | {name: getattr(options, name) for name in names}
         self.settings |= {f"{part}_weight": weight for part, weight in self.weights.items()} | {"bf16": options.bf16}
-        first = batches[0]
-        agreement.require(model, first)
+        agreement.require(model, first := batches[0])
         self.settings["first_batch"] = first.get("content")  # None for batches that do not say it
         if options.warmup_steps >= self.steps > 0 and processes.first():
             log.warning(WARMUP_TOO_LONG, options.warmup_steps, self.steps, options.peak_lr)
@@ -297,8 +296,8 @@ class StepTrainer:
             differ = [name for name in self.settings | begun if self.settings.get(name) != begun.get(name)]
             if differ:
                 came = ", ".join(f"{name} {self.settings.get(name)} instead of {begun.get(name)}" for name in differ)
-                advice = "give another folder, or remove this one to begin again"
-                raise ValueError(f"{checkpoint} is of another training, this one has {came}: {advice}")
+                came += ": give another folder, or remove this one to begin again"
+                raise ValueError(f"{checkpoint} is of another training, this one has {came}")
             self.step = self.resumed_at = progress["step"]
             self.tokens, self.seconds, self.rows = progress["tokens"], progress["seconds"], progress["rows"]
             if processes.first():

@@ -49,11 +49,11 @@ def finished(folder, **record):
 
 
 def test_parameters_are_read_from_the_cell(project):
-    found = parameters.parameters("pretrain")
-    assert list(found) == ["objective", "budget", "model", "steps", "peak_lr", "keep_head", "seed", "runs_dir"]
+    known = parameters.parameters("pretrain")
+    assert list(known) == ["objective", "budget", "model", "steps", "peak_lr", "keep_head", "seed", "runs_dir"]
     said = "what is learnt; one of: ssp, sp, psd"
-    assert found["objective"] == parameters.Parameter("objective", "psd", "str", said, ("ssp", "sp", "psd"))
-    assert found["steps"].default is None and found["keep_head"].default is True
+    assert known["objective"] == parameters.Parameter("objective", "psd", "str", said, ("ssp", "sp", "psd"))
+    assert known["steps"].default is None and known["keep_head"].default is True
 
 
 @pytest.mark.parametrize(
