@@ -78,10 +78,11 @@ def summed(signs: list[int], samples: list[list[float]]) -> Comparison:
 
     d = sum of s_i mean_i, v_i = var_i / n_i, error = sqrt(sum of v_i), freedom = (sum of v_i)^2 / sum of v_i^2 / (n_i - 1)
     Example:
-        >>> summed([1, -1], [[0.8], [0.5]]).difference.__round__(3)
+        >>> summed([1, -1], [[0.8], [0.5]]).difference
         0.3
     """
-    difference = sum(sign * float(np.mean(sample)) for sign, sample in zip(signs, samples))
+    # Where means of counts end in a 5 that is not shown, the order of the sum must not choose the last digit.
+    difference = round(sum(sign * float(np.mean(sample)) for sign, sample in zip(signs, samples)), 12)
     if min(map(len, samples)) < 2:
         return Comparison(float("nan"), difference, (float("nan"), float("nan")))
     shares = np.array([np.var(sample, ddof=1) / len(sample) for sample in samples])

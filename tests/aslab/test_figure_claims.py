@@ -1,5 +1,6 @@
 """Claims on figures without values of questions, and on more than two rows: against SciPy and sums by hand, from made-up records."""
 
+import itertools
 import math
 
 import pytest
@@ -53,6 +54,12 @@ def test_a_gain_over_another_gain_is_a_sum_of_four_means(judge):
     half = stats.t.ppf(0.975, freedom) * math.sqrt(sum(shares))
     assert one.ours.interval == pytest.approx((one.ours.difference - half, one.ours.difference + half))
     assert one.printed == pytest.approx(0.918 + 0.937 - 0.969 - 0.913) and one.seeds == 2
+
+
+def test_the_order_of_a_sum_chooses_no_digit():
+    """1,740, 1,734 and 1,725 right of 2,000 less 1,910 are -8.85 points."""
+    for shares in itertools.permutations([0.87, 0.867, 0.8625]):
+        assert judged.summed([1, -1], [list(shares), [0.955]]).difference == -0.0885
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,7 @@ def _test(paper: Paper, claim: dict, metric: str):
         sides = [[values(paper.of(row, claim["dataset"], (budget,)), metric) for row in claim[side]] for side in ("plus", "minus")]
         samples = [*sides[0], *sides[1]]
         if all(samples):
-            difference = sum(map(mean, sides[0])) - sum(map(mean, sides[1]))
+            difference = round(sum(map(mean, sides[0])) - sum(map(mean, sides[1])), 12)
             seeds = min(map(len, samples))
             if seeds < 2:
                 return difference, None, None, seeds, budget
