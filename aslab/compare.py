@@ -123,21 +123,21 @@ def _require_same_data(records: list[dict], asked: str | None) -> None:
 
 
 def different_files(names: list[str], asked: str | None = None, called: dict | None = None) -> list[str]:
-    """A sentence on runs whose data sets have one name and different content, which may be training rows alone.
+    """A sentence where runs were measured on different files, which may differ in training rows alone; ids may be equal in both.
 
     Args:
         asked: as `dataset` of `read`. called: other names of the runs.
     """
-    data, sentences = {}, []
+    runs = {}
     for folder in filter(None, map(rundir.find, names)):
         dataset, sha256, _ = _measured_on(rundir.read_record(folder), asked)
-        data.setdefault(dataset, {})[(called or {}).get(folder.name, folder.name)] = sha256
-    for dataset, runs in data.items():
-        two = itertools.combinations({*runs.values()} - {None}, 2)
-        if dataset and not all(answers.of_one_source(dataset, *each) for each in two):
-            which = ", ".join(str(sha256)[:8] for sha256 in runs.values())
-            sentences.append(f"{' and '.join(runs)} were measured on different files called {dataset} ({which})")
-    return sentences
+        if dataset and sha256:
+            runs[(called or {}).get(folder.name, folder.name)] = dataset, sha256
+    two = itertools.combinations({*runs.values()}, 2)
+    if all(a[0] == b[0] and answers.of_one_source(a[0], a[1], b[1]) for a, b in two):
+        return []
+    which = ", ".join(f"{dataset} {sha256[:8]}" for dataset, sha256 in runs.values())
+    return [f"{' and '.join(runs)} were measured on different files ({which})"]
 
 
 def shortened(names: list[str]) -> dict[str, str]:

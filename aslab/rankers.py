@@ -7,10 +7,9 @@ import pandas as pd
 import yaml
 
 from asutil import metrics
-from asutil.data import answers
 from asutil.io import disk
 
-from . import identity, parameters, records, rundir, runs
+from . import chains, identity, parameters, records, rundir, runs
 from .plan import Job, completed, settings_key
 
 log = logging.getLogger(__name__)
@@ -56,12 +55,8 @@ def scored(run: runs.Run, splits: dict) -> tuple[dict[str, dict[str, pd.DataFram
             raise ValueError(f"models: two rankers are called {short}: give their folders different names")
         scores[short], figures[short] = rankers.scored(name, splits, run.shared / "scores" / own)
         figures[short]["pairs_before"] = pairs_before(short)
-        for folder in filter(None, (rundir.find(part) for part in identity.fused(name, run.options.runs_dir))):
-            record, here = rundir.read_record(folder), run.identity["inputs"]["dataset"]
-            settings, learnt = record["settings"], record["inputs"].get("dataset")
-            trained = record["notebook"] in ("finetune", "embed") and settings.get("architecture") != "untrained"
-            named = settings.get("dataset")
-            if trained and learnt != here and not answers.of_one_source(named, learnt, here):
+        for part in identity.fused(name, run.options.runs_dir):
+            for named in chains.other_data(part, run):
                 log.warning("models %s: trained on %s, whose training questions may be among these", short, named)
     return scores, figures
 

@@ -6,6 +6,7 @@ exists. The hash covers every effective parameter and every input's fingerprint.
 and a changed parameter or changed data start a new run.
 """
 
+import logging
 import os
 import time
 from collections.abc import Iterable
@@ -17,13 +18,15 @@ import pandas as pd
 from filelock import FileLock
 
 from asutil.corpus import sources
+from asutil.data.data_sets import ANSWERS
 from asutil.io import disk, hub
 
-from . import identity
+from . import chains, identity
 from .parameters import parameters, require_no_other, settings
 from .provenance import of_project
 from .rundir import find, folders, no_link, read_record, root, runs_folder
 
+log = logging.getLogger(__name__)
 COLUMNS = ["name", "notebook", "budget", "seed", "finished", "folder", "record"]  # of `read_all`, before its metrics
 
 
@@ -106,6 +109,17 @@ def start(notebook: str, values: dict) -> Run:
         if values.get(name) and (start_folder := find(values[name], values["runs_dir"])):
             values[name] = str(start_folder)
     run = Run(notebook, folder, given, described, SimpleNamespace(**values), lock=lock)
+    for name in ("model", "teacher"):
+        starts = chains.other_data(values.get(name), run) if values.get("dataset") else ()
+        for named in filter(
+            lambda named: named not in ANSWERS, starts
+        ):  # to adapt what learnt from a published data set is usual
+            log.warning(
+                "%s %s: trained on %s, whose training questions may be among these",
+                name,
+                Path(values[name]).name,
+                named,
+            )
     if run.finished:
         print(f"{folder.name} is finished already: its cells give the same again, from its checkpoints")
     elif values.get("budget") in ("gpu", "paper"):

@@ -12,6 +12,7 @@ from sklearn.metrics import ndcg_score
 
 from aslab import compare
 from aslab.commands import asutil
+from asutil.io import disk
 from asutil.metrics import significance, trec
 
 from ..made_up import finished
@@ -288,14 +289,22 @@ def on_own_files(folder, *fingerprints, also=False):
 
 @pytest.mark.parametrize("also", [False, True])
 def test_runs_on_different_files_of_one_name_are_told_apart(tmp_path, capsys, also):
-    words, told = ["--dataset", "own:data"] * also, "were measured on different files called own:data"
+    words, told = ["--dataset", "own:data"] * also, "were measured on different files"
     shown = called(capsys, *on_own_files(tmp_path / "a", "48007301ab", "2d6e22dbff", also=also), *words)
     names = [f"finetune-{n:012d}" for n in range(3)]
-    assert shown.startswith(f"{names[0]} and {names[1]} {told} (48007301, 2d6e22db)\n\n")
+    assert shown.startswith(f"{names[0]} and {names[1]} {told} (own:data 48007301, own:data 2d6e22db)\n\n")
     assert told not in called(capsys, *on_own_files(tmp_path / "b", "48007301ab", "48007301ab", also=also), *words)
     three = on_own_files(tmp_path / "c", "48007301ab", "48007301ab", "2d6e22dbff", also=also)
-    sentence = f"{' and '.join(names)} {told} (48007301, 48007301, 2d6e22db)"
+    sentence = f"{' and '.join(names)} {told} (own:data 48007301, own:data 48007301, own:data 2d6e22db)"
     assert compare.different_files(list(map(str, three)), "own:data" if also else None) == [sentence]
+
+
+def test_runs_on_files_of_different_names_are_told_apart(tmp_path, capsys):
+    """Two folders without ids have the same ones, `test-0` first."""
+    names = on_own_files(tmp_path, "48007301ab", "2d6e22dbff")
+    record = disk.read_json(names[1] / "record.json")
+    disk.write_json(names[1] / "record.json", record | {"settings": {"dataset": "own:more"}})
+    assert " were measured on different files (own:data 48007301, own:more 2d6e22db)\n" in called(capsys, *names)
 
 
 def ranked(folder, right="c1", data="same"):

@@ -281,7 +281,7 @@ def test_the_report_begins_with_runs_on_other_files_of_one_name(systems):
         record["settings"]["dataset"] = "own:data"
         disk.write_json(path, record | {"inputs": {"dataset": f"{min(number, 1)}" * 64}})
     first, second, *_ = own.report(systems)
-    assert first.endswith(" were measured on different files called own:data (00000000, 11111111, 11111111, 11111111)")
+    assert first.endswith(" were measured on different files (own:data 00000000, own:data 11111111, own:data 11111111, own:data 11111111)")
     assert second.startswith("Pre-training on the corpus")
 
 

@@ -13,6 +13,7 @@ from asutil.data import answers
 from asutil.data.data_sets import ANSWERS
 from asutil.io import disk, hub
 
+from ..made_up import finished
 from .test_launch import invoke
 
 pytestmark = pytest.mark.slow
@@ -221,3 +222,27 @@ def test_the_transfer_part_is_published_with_values_of_questions_and_without_tex
     test = answers.load_answers(tables["second"])["test"]
     assert values[0].tolist() == [q.id for q in test] and set(values[2]) == {0.5}
     assert "second q" not in json.dumps(published) and str(tmp_path) not in json.dumps(published)
+
+
+@pytest.mark.parametrize("parameter", ["model", "teacher"])
+def test_a_start_that_learnt_from_other_questions_is_named(tables, tmp_path, caplog, parameter):
+    """Not one that learnt from the same files or from published ones; what it came from counts as well."""
+    own = str(tables["first"])
+    here = identity.of_run("finetune", {"dataset": own})["inputs"]["dataset"]
+
+    def run(name, dataset, fingerprint, **start):
+        settings = {"dataset": dataset, "architecture": "pair"}
+        folder = finished(tmp_path / "runs" / name, {"notebook": "finetune", "settings": settings, "inputs": {"dataset": fingerprint}})
+        disk.write_json(folder / "run.json", {"notebook": "finetune", "given": {"dataset": dataset, **start}})
+        return str(folder)
+
+    same, other = run("finetune-a-000000000001", "own:first.tsv", here), run("finetune-b-000000000002", "own:first.tsv", "0" * 64)
+    after = run("finetune-c-000000000003", "own:first.tsv", here, model=other)
+    public = run("finetune-d-000000000004", "wikiqa", "1" * 64)
+    for start, warned in [(same, 0), (other, 1), (after, 1), (public, 0)]:
+        caplog.clear()
+        given = {"dataset": own, parameter: start, "runs_dir": str(tmp_path / "runs")}
+        runs.start("finetune", given | ({"loss": "distillation"} if parameter == "teacher" else {}))
+        name = start.rsplit("/", 1)[-1]
+        said = f"{parameter} {name}: trained on own:first.tsv, whose training questions may be among these"
+        assert caplog.messages == [said] * warned
