@@ -185,11 +185,9 @@ def aligned(
 
 
 def in_all(values: dict[str, pd.DataFrame]) -> dict[str, str]:
-    """The metrics that all runs have, and their columns: runs of before a measure was added lack it."""
+    """The metrics of all runs, and their columns: `METRICS`, and one more that was asked for."""
     columns = next(iter(values.values())).select_dtypes("float").columns
-    more = {column: column for column in columns if column not in METRICS.values()}
-    everywhere = lambda column: all(column in own for own in values.values())
-    return {metric: column for metric, column in (METRICS | more).items() if everywhere(column)}
+    return METRICS | {column: column for column in columns if column not in METRICS.values()}
 
 
 def means(values: dict[str, pd.DataFrame]) -> pd.DataFrame:
@@ -208,8 +206,6 @@ def means(values: dict[str, pd.DataFrame]) -> pd.DataFrame:
 
 def pairs(values: dict[str, pd.DataFrame], metric: str = "map", draws: int = 10_000, seed: int = 0) -> pd.DataFrame:
     """A line for each two runs: difference in points with its interval, p of a bootstrap and of a randomisation test, that p by Holm."""
-    if metric not in in_all(values):
-        raise ValueError(f"--metric {metric}: a run made before this metric was added lacks it; run it again")
     rows = []
     for first, second in itertools.combinations(values, 2):
         ours, other = (values[name][METRICS.get(metric, metric)] for name in (first, second))

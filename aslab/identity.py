@@ -170,7 +170,7 @@ def of_run(notebook: str, given: dict, must_exist: bool = True) -> dict:
     named = shown(values)
     decided = {name: value for name, value in values.items() if value is not None}  # None: as before the parameter
     if "budget" in decided:
-        decided["rung"] = decided.pop("budget")  # the parameter's name in version 0.1: runs keep their hash
+        decided["rung"] = decided.pop("budget")  # its name when the first runs were made: they keep their hash
     digest = hashlib.sha256(json.dumps([notebook, {**decided, **inputs}], sort_keys=True).encode()).hexdigest()[:12]
     name = f"{notebook}{_slug(notebook, given, named)}-{digest}"
     return {"name": name, "hash": digest, "settings": named, "inputs": inputs}

@@ -115,9 +115,7 @@ class Index(PipelineStep):
         if folder.is_dir():
             return
         texts = _documents(self.source, planned, rank)
-        sentences = {name: planned[name] for name in ("splitter", "min_sentence_chars")}
-        lengths = {name: planned.get(name) for name in cleaning.LIMITS}  # a plan of an earlier version has none
-        options = {"source": planned["source"], **sentences, **lengths}
+        options = {name: planned[name] for name in ("source", "splitter", "min_sentence_chars", *cleaning.LIMITS)}
         with self.track_time("task"):
             try:
                 counts = corpus_index.build(texts, self._tokenizer(planned), folder, **options).info
@@ -144,15 +142,10 @@ def join(out: Path, *_) -> None:
 
     Raises: ValueError naming a shard that is missing or damaged.
     """
-    if not _is_joined(out):
+    if not (out / "corpus.json").is_file():
         _concatenate(out)
     for shard in out.glob("shard-*"):
         shutil.rmtree(shard)
-
-
-def _is_joined(out: Path) -> bool:
-    """Whether the index is finished; one of version 0.1 lists shards that are still to be concatenated."""
-    return (out / "corpus.json").is_file() and "shards" not in disk.read_json(out / "corpus.json")
 
 
 def _concatenate(out: Path) -> None:
@@ -167,7 +160,7 @@ def _concatenate(out: Path) -> None:
             raise ValueError(f"{folder / 'corpus.json'} is damaged: it lacks {lacking[0]}")
     counts = {name: sum(info[name] for info in infos.values()) for name in COUNTS}
     if not counts["documents"]:
-        lengths = {name: planned[name] for name in cleaning.LIMITS if name in planned}
+        lengths = {name: planned[name] for name in cleaning.LIMITS}
         raise corpus_index.EmptyCorpus(counts["documents_read"], planned["source"], **lengths)
     filled = {folder: info for folder, info in infos.items() if info["documents"]}
     for folder, info in filled.items():
@@ -242,7 +235,7 @@ def _execute(jobs: list, out: Path, planned: dict, tokenizer) -> corpus_index.Co
             with disk.whole_folder(out / TOKENIZER) as part:
                 tokenizer.save_pretrained(part)
             disk.write_json(out / PLAN, planned)
-        if not _is_joined(out):
+        if not (out / "corpus.json").is_file():
             for rank in range(planned["tasks"]):  # datatrove goes only by its marks
                 if not _shard(out, rank).is_dir():
                     (out / LOGS / "completions" / f"{rank:05d}").unlink(missing_ok=True)
@@ -258,7 +251,7 @@ def _execute(jobs: list, out: Path, planned: dict, tokenizer) -> corpus_index.Co
 def _check(out: Path, planned: dict) -> None:
     """Refuse a folder that has another build, or something else."""
     if (out / PLAN).is_file():
-        before = cleaning.LIMITS | disk.read_json(out / PLAN)  # a plan of an earlier version has none
+        before = disk.read_json(out / PLAN)
         for name in planned:
             if before.get(name) != planned[name]:
                 other = f"{out} holds a build with {name} {before.get(name)}, got {planned[name]}"

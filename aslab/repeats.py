@@ -48,7 +48,7 @@ def file_for(record: dict, path: Path, results: str | Path = "results") -> Path:
     """Where a record is published: `path`, unless another run with equal settings and data is there; then the repeats."""
     if not path.is_file():
         return path
-    there = rundir.with_current_names(disk.read_json(path))
+    there = disk.read_json(path)
     same_run = all(there.get(name) == record.get(name) for name in ("name", "created", "weights_sha256"))
     return path if same_run or key(there) != key(record) else path_of(record, results)
 
@@ -60,7 +60,7 @@ def read(paper: str, results: str | Path = "results") -> pd.DataFrame:
     """
     lines = []
     for path in sorted((rundir.root() / results / FOLDER / paper).glob("*/*.json")):
-        record = rundir.with_current_names(disk.read_json(path))
+        record = disk.read_json(path)
         if path != path_of(record, results):
             file = f"{FOLDER}/{paper}/{path.parent.name}/{path.name}"
             raise ValueError(f"{file} has the record of {path_of(record).name}")

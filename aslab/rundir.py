@@ -11,7 +11,6 @@ from asutil.io import disk, files
 
 NAME = re.compile(r"[\w.+ -]{1,200}-[0-9a-f]{12}")  # of a run: no character has a meaning in paths or HTML
 BUDGETS = ("laptop", "small", "gpu", "paper")  # the smallest first
-RENAMED = {"rung": "budget"}  # fields of records and of run.json that had another name in version 0.1
 
 
 def root() -> Path:
@@ -74,7 +73,7 @@ def read_record(folder: str | Path) -> dict:
     if not path.is_file():
         run = folder.name if folder.is_absolute() else folder  # no absolute path of this machine
         raise ValueError(f"{run} is not a finished run: {path.name} is missing")
-    return with_current_names(disk.read_json(path))
+    return disk.read_json(path)
 
 
 def finished(run: str | Path, *notebooks: str) -> tuple[Path, dict]:
@@ -84,17 +83,6 @@ def finished(run: str | Path, *notebooks: str) -> tuple[Path, dict]:
     if notebooks and record["notebook"] not in notebooks:
         raise ValueError(f"{folder.name}: expected a run of {' or '.join(notebooks)}, got one of {record['notebook']}")
     return folder, record
-
-
-def with_current_names(content: dict) -> dict:
-    """A record or a run.json with the names of today's fields, so that runs of earlier versions stay readable."""
-    renamed = {RENAMED.get(name, name): value for name, value in content.items()}
-    for name in ("given", "settings"):
-        if name in renamed:
-            renamed[name] = {RENAMED.get(key, key): value for key, value in renamed[name].items()}
-    if "earlier" in renamed:
-        renamed["earlier"] = [with_current_names(record) for record in renamed["earlier"]]
-    return renamed
 
 
 def read_table(folder: str | Path, name: str = "scores.parquet", ids=("question_id",), numbers=()) -> pd.DataFrame:

@@ -23,7 +23,7 @@ from asutil.io import disk, hub
 
 from . import chains, identity
 from .parameters import parameters, require_no_other, settings
-from .provenance import of_project
+from .provenance import of_project, sources_sha256
 from .rundir import find, folders, no_link, read_record, root, runs_folder
 
 log = logging.getLogger(__name__)
@@ -83,6 +83,8 @@ class Run:
             before = read_record(self.folder)
             if all(before.get(name) == record.get(name) for name in ("weights_sha256", "metrics")):
                 record |= {name: before[name] for name in ("seconds", *provenance()) if name in before}
+        if (begun := disk.read_json(self.folder / "run.json")["sources_sha256"]) != record["sources_sha256"]:
+            record["begun_with_sources_sha256"] = begun  # a part of it was trained with that code
         disk.write_json(self.folder / "record.json", record)
         print(f"finished: {self.folder.name}", *last, sep="\n")
         return record
@@ -103,7 +105,10 @@ def start(notebook: str, values: dict) -> Run:
     folder.mkdir(parents=True, exist_ok=True)
     lock = None if "RANK" in os.environ else disk.lock_folder(folder)  # the processes of one training share its run
     if os.environ.get("RANK", "0") == "0":
-        disk.write_json(folder / "run.json", {"notebook": notebook, "given": given | whole_paths(given)})
+        begun = _begun_with(folder)
+        disk.write_json(
+            folder / "run.json", {"notebook": notebook, "given": given | whole_paths(given), "sources_sha256": begun}
+        )
     values = settings(notebook, given)
     for name in (*identity.STARTS, *identity.STAGES):
         if values.get(name) and (start_folder := find(values[name], values["runs_dir"])):
@@ -128,6 +133,18 @@ def start(notebook: str, values: dict) -> Run:
         if not torch.cuda.is_available():
             print(f"budget {values['budget']} on a CPU: torch finds no GPU (book/reproduce.md, With a GPU)")
     return run
+
+
+def _begun_with(folder: Path) -> str:
+    """The hash of the sources that began the training in a run's folder, today's where none did; another one is warned of."""
+    began = any((folder / "checkpoints").glob("*")) and (folder / "run.json").is_file()
+    begun = disk.read_json(folder / "run.json").get("sources_sha256") if began else None
+    if begun not in (None, sources_sha256()) and not (folder / "record.json").is_file():
+        log.warning(
+            "%s was begun with other code of asutil or aslab, and continues: delete the folder to begin anew",
+            folder.name,
+        )
+    return begun or sources_sha256()
 
 
 def whole_paths(given: dict) -> dict:

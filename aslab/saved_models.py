@@ -42,17 +42,9 @@ def resolve(name: str | Path) -> SavedModel | None:
         raise ValueError(f"{run.name} kept no model, because {reason}")
     return SavedModel(
         folder,
-        check=partial(_check, run, record),
+        check=partial(disk.check_all, run / "model", record.get("model_sha256", {}), f"{run.name}/record.json"),
         trained_by=record.get("notebook"),
         max_tokens=settings.get("max_tokens"),
         rank_by=settings.get("rank_by"),
         calibration=(record.get("calibration") or {}).get("fitted"),
     )
-
-
-def _check(run: Path, record: dict) -> None:
-    if "model_sha256" in record:
-        disk.check_all(run / "model", record["model_sha256"], f"{run.name}/record.json")
-    else:  # of an earlier version, which listed weights alone
-        for file, sha256 in record["weights_sha256"].items():
-            disk.check(run / "model" / file, sha256)

@@ -1,9 +1,10 @@
 """Transfer: a trained model ranks the questions of other data sets, which `also_rank` names, and learns nothing more."""
 
+import itertools
 import logging
 import re
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
@@ -62,22 +63,19 @@ def load(notebook: str, given: dict) -> dict[str, dict[str, Split]]:
 
 
 def require_unseen(name: str, own: dict) -> None:
-    """Refuse questions that a run, or one that its model or its teacher came from, was trained on. Raises: ValueError."""
-    if (source := TEST_ONLY.get(name)) is None:
-        return
-    if source in _learnt(own, own.get("runs_dir")):
-        reason = f"{name} are the training questions of {source}, which this model was fine-tuned on"
-        raise ValueError(f"also_rank: {reason}: expected a model that never saw them, or another data set")
+    """Refuse questions that a run, or one that its model or its teacher came from, was trained on. Raises: ValueError.
 
-
-def _learnt(settings: dict, runs_dir: str | None) -> Iterator[str]:
-    """The data sets that a run, its model and its teacher learnt from; of mined data that which it was made from."""
-    if dataset := settings.get("dataset"):
-        record = Path(dataset) / disk.MINED
-        yield disk.read_json(record)["dataset"]["name"] if record.is_file() else dataset
-    for start in (settings.get("model"), settings.get("teacher")):
-        if run := next(chains.earlier(start, runs_dir), None):
-            yield from _learnt(run, runs_dir)
+    Mined questions are those of the data set that they were made from.
+    """
+    folders = itertools.chain(
+        *(chains.leading_to(own.get(start), own.get("runs_dir")) for start in ("model", "teacher"))
+    )
+    for dataset in filter(None, (known.get("dataset") for known in [own, *map(chains.settings_of, folders)])):
+        mined = Path(dataset) / disk.MINED
+        learnt = disk.read_json(mined)["dataset"]["name"] if mined.is_file() else dataset
+        if TEST_ONLY.get(name) == learnt:
+            reason = f"{name} are the training questions of {learnt}, which this model was fine-tuned on"
+            raise ValueError(f"also_rank: {reason}: expected a model that never saw them, or another data set")
 
 
 def file_of(name: str, split: str) -> str:

@@ -171,7 +171,7 @@ def _columns(path: Path, records: list[list[str]]) -> tuple[pa.Table, np.ndarray
     first, header = numbered.pop(0)
     for row, record in numbered:
         if len(record) != len(header):
-            raise ValueError(f"{path}, row {row}: expected {len(header)} fields as in the header, got {len(record)}")
+            raise ValueError(f"{path}, row {row}: expected {len(header)} fields, {header!s:.99}, got {len(record)}")
     if len(set(header)) < len(header):
         reason = " (its lines end in CR alone)" * ("\r" in "".join(header))
         raise ValueError(f"{path}, row {first}: expected distinct column names, got {header!s:.120}{reason}")

@@ -139,15 +139,11 @@ def test_every_parameter_is_in_the_hash(project, change):
     assert identity.folder_for("pretrain", change).name[-12:] != identity.folder_for("pretrain", {}).name[-12:]
 
 
-def test_runs_of_version_0_1_keep_their_hash_and_are_read(project):
+def test_the_first_runs_keep_their_hash(project):
     run = runs.start("pretrain", {"seed": 3})
     settings = {name: value for name, value in run.settings.items() if name not in ("budget", "runs_dir") and value is not None}
     content = json.dumps(["pretrain", settings | {"rung": "laptop"} | run.identity["inputs"]], sort_keys=True)
     assert hashlib.sha256(content.encode()).hexdigest()[:12] == run.identity["hash"]
-    old = {"rung": "small", "given": {"rung": "small"}, "settings": {"rung": "small", "seed": 3}, "earlier": [{"rung": "small"}]}
-    disk.write_json(run.folder / "record.json", old)
-    new = {"budget": "small", "given": {"budget": "small"}, "settings": {"budget": "small", "seed": 3}, "earlier": [{"budget": "small"}]}
-    assert rundir.read_record(run.folder) == new
 
 
 def test_inputs_are_in_the_hash_by_content_not_by_place(project):
@@ -208,6 +204,29 @@ def test_start_finds_its_folder_and_finish_writes_the_record_last(project, capsy
     assert again.finish(metrics={"validation": {"accuracy": 0.5}}, figures={"examples": 1}) == before
     other = again.finish(metrics={"validation": {"accuracy": 0.25}}, figures={"examples": 1})
     assert other["seconds"] < 3600 and other["created"] > before["created"]
+
+
+def test_a_run_that_continues_with_other_code_says_so(project, monkeypatch, caplog):
+    """Not before anything was trained, and not when a finished one is executed again."""
+    start = lambda: runs.start("pretrain", {"objective": "ssp"})
+    code = lambda sha256: monkeypatch.setattr(runs, "sources_sha256", lambda: sha256)
+    code("0" * 64)
+    folder = start().folder
+    code("1" * 64)
+    start()
+    (folder / "checkpoints" / "checkpoint-1").mkdir(parents=True)
+    monkeypatch.setattr(runs, "provenance", lambda: {"sources_sha256": "1" * 64})
+    assert not caplog.messages and "begun_with_sources_sha256" not in start().finish(metrics={})
+    (folder / "record.json").unlink()
+    code("2" * 64)
+    monkeypatch.setattr(runs, "provenance", lambda: {"sources_sha256": "2" * 64})
+    assert start().finish(metrics={})["begun_with_sources_sha256"] == "1" * 64
+    assert caplog.messages == [
+        f"{folder.name} was begun with other code of asutil or aslab, and continues: delete the folder to begin anew"
+    ]
+    code("3" * 64)
+    monkeypatch.setattr(runs, "provenance", lambda: {"sources_sha256": "3" * 64})
+    assert start().finish(metrics={})["begun_with_sources_sha256"] == "1" * 64 and len(caplog.messages) == 1
 
 
 def test_a_path_with_a_comma_is_one_name(tmp_path, monkeypatch):

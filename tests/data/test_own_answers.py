@@ -248,7 +248,7 @@ def test_lone_quotes_join_no_rows_of_a_tsv_with_a_bad_one(tmp_path):
     lines = ["question\tanswer\tlabel", *[f"q{n}\ta{n}\t1" for n in range(9)]]
     lines[2], lines[4], lines[7] = 'q\t"Yes\t1', "bad\trow\tof\tfour", 'q\tNo"\t0'
     (tmp_path / "all.tsv").write_text("\n".join(lines))
-    with pytest.raises(ValueError, match="row 5: expected 3 fields as in the header, got 4"):
+    with pytest.raises(ValueError, match="row 5: expected 3 fields, .*, got 4"):
         load_answers(tmp_path / "all.tsv")
 
 
@@ -258,7 +258,7 @@ def test_lone_quotes_join_no_rows_of_a_tsv_with_a_bad_one(tmp_path):
         ("a.csv", 'question,answer,label\n"q\nr",a,1\n\nq,b,2\n', "row 4: expected the label 0 or 1, got '2'"),
         ("a.csv", 'question,answer,label\nq,"a,1\n', "row 2: expected fields between commas"),
         ("a.csv", 'question,answer,label\nq,"a"b,1\n', "row 2: expected fields between commas"),
-        ("a.csv", "question,answer,label\nq,a,b,1\n", "row 2: expected 3 fields as in the header, got 4"),
+        ("a.csv", "question;answer;label\nq;a, b;1\n", r"row 2: expected 1 fields, \['question;answer;label'\], got 2"),
         ("a.csv", "\n\n", "is empty"),
         ("a.json", '[{"question": "q", "answer": "a", "label": 1}, 7]', "row 2: expected a JSON object with text, got int"),
         ("a.json", '{"question": "q"}', "expected a JSON list of objects"),

@@ -38,7 +38,7 @@ WAITING = 20  # times as long by the clock: a machine may be busy, but what only
 MEGABYTES = {False: 300, True: 2_500}  # of memory that it may add; the account that is taken of it included
 ADDRESSES = 6 << 30  # what a process may ask for beyond what it has: a loader that runs wild ends there
 # What is said of a file, a question or a side, and of no row.
-OF_ALL = re.compile("no question is left|columns? |belongs to|order of their documents|fields as in the header|distinct")
+OF_ALL = re.compile("no question is left|columns? |belongs to|order of their documents|expected \d+ fields|distinct")
 
 
 def check(full: bool, seed: int, folder: Path) -> dict:

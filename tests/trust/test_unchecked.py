@@ -81,19 +81,6 @@ def test_all_that_read_a_model_check_all_of_it(finetuned, reader):
     checkpoints.source(model)
 
 
-def test_a_record_of_an_earlier_version_lists_weights_alone(finetuned):
-    record = disk.read_json(finetuned / "record.json")
-    del record["model_sha256"]
-    disk.write_json(finetuned / "record.json", record)
-    (finetuned / "model" / "notes.txt").touch()
-    assert checkpoints.source(finetuned) == str(finetuned / "model")
-    weights = finetuned / "model" / "model.safetensors"
-    damaged.written(weights, damaged.flipped(weights.read_bytes(), random.Random(1)))
-    for path in (finetuned, finetuned / "model"):
-        with pytest.raises(ValueError, match="model.safetensors is damaged"):
-            checkpoints.source(path)
-
-
 def test_who_changes_an_export_on_purpose_deletes_its_list(exported):
     (exported / "README.md").write_text("A card of one's own.")
     (exported / ".gitattributes").touch()

@@ -9,7 +9,7 @@ from .traced import NAMES, NONE, PAPERS, Paper, bootstrap, p_value, points, untr
 from .traced_verdicts import by_seed, over_both, training
 
 OWN = ("evidence_f1", "answer_f1")
-NO_EFFECT = {"workers", "micro_tokens", "precision", "model", "rung", "budget"}  # `model` may be the name of a run
+NO_EFFECT = {"workers", "micro_tokens", "precision", "model", "budget"}  # `model` may be the name of a run
 
 
 def repeats(root: Path, name: str = ""):
@@ -47,7 +47,7 @@ def pairs(root: Path, paper: Paper) -> list[tuple[list[dict], list[dict]]]:
     made, steps = {}, {}
     for path in (root / "results").glob(f"**/{paper.name}/*/*.json"):
         record = json.loads(path.read_text("utf-8"))
-        place = (record["row"], record["dataset"], record.get("budget") or record["rung"], record["seed"])
+        place = (record["row"], record["dataset"], record["budget"], record["seed"])
         if "per_question" in record:
             made.setdefault(place, {})[record["created"]] = record
     for (row, dataset, budget, _), by_time in sorted(made.items()):
@@ -75,7 +75,7 @@ def tested(paper: Paper, later: list[dict], before: list[dict], metric: str) -> 
 
 def lenders(paper: Paper, record: dict) -> list[list[dict]]:
     """The committed records of the rows with several seeds that were trained like the row of one seed, on its data set and budget."""
-    place, trained = (record["dataset"], record.get("budget") or record["rung"]), {}
+    place, trained = (record["dataset"], record["budget"]), {}
     for one in paper.records:
         if (one["dataset"], one["budget"]) == place and not untrained([one]):
             trained.setdefault(one["row"], []).append(one)
