@@ -138,8 +138,8 @@ def require_list(row: dict, name: str, location: str, least: int = 0) -> list:
 
 
 def require_limit(limit: int | None, unit: str, name="limit") -> None:
-    if limit is not None and limit < 1:
-        raise ValueError(f"{name} must be at least 1 {unit}, got {limit}")
+    if limit is not None and not (isinstance(limit, (int, np.integer)) and limit >= 1):
+        raise ValueError(f"{name} must be at least 1 {unit}, got {limit!r}")
 
 
 def limits_of(limit: int | None, train_limit: int | None, test_limit: int | None, unit: str) -> dict[str, int | None]:

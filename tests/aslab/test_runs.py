@@ -213,8 +213,7 @@ def test_a_run_that_continues_with_other_code_says_so(project, monkeypatch, capl
     code("0" * 64)
     folder = start().folder
     code("1" * 64)
-    start()
-    (folder / "checkpoints" / "checkpoint-1").mkdir(parents=True)
+    (start().folder / "checkpoints" / "checkpoint-1").mkdir(parents=True)
     monkeypatch.setattr(runs, "provenance", lambda: {"sources_sha256": "1" * 64})
     assert not caplog.messages and "begun_with_sources_sha256" not in start().finish(metrics={})
     (folder / "record.json").unlink()

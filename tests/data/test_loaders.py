@@ -75,10 +75,11 @@ def test_fewer_training_examples_are_a_part_of_more_and_the_other_splits_stay_wh
 
 
 @pytest.mark.parametrize("name", ["limit", "train_limit", "test_limit"])
-def test_a_limit_of_nothing_is_refused(loader, name):
+@pytest.mark.parametrize("limit", [0, "20", 2.5])
+def test_a_limit_that_counts_nothing_is_refused(loader, name, limit):
     load, folder = loader
-    with pytest.raises(ValueError, match=f"{name} must be at least 1 (question|claim), got 0"):
-        load(folder, **{name: 0})
+    with pytest.raises(ValueError, match=f"{name} must be at least 1 (question|claim), got {limit!r}"):
+        load(folder, **{name: limit})
 
 
 def test_a_fingerprint_follows_the_files_of_the_splits_and_no_others(loader):
