@@ -101,12 +101,12 @@ def exchanged(questions: Sequence[Question], seed: int = 0) -> list[Question]:
         >>> [question.text for question in exchanged([Question("1", "who?", ()), Question("2", "where?", ())])]
         ['where?', 'who?']
     """
-    if len(questions) < 2:
-        raise ValueError(f"two questions or more are needed to exchange their texts, got {len(questions)}")
-    order = draws.choose([question.id for question in questions], len(questions), seed)
+    text_of = {one.id: text for text, one in {question.text: question for question in reversed(questions)}.items()}
+    if len(text_of) < 2:
+        raise ValueError(f"two questions or more are needed to exchange their texts, got {len(text_of)}")
+    order = [text_of[name] for name in draws.choose(list(text_of), len(text_of), seed)]
     next_of = dict(zip(order, [*order[1:], order[0]]))
-    text_of = {question.id: question.text for question in questions}
-    return [replace(question, text=text_of[next_of[question.id]]) for question in questions]
+    return [replace(question, text=next_of[question.text]) for question in questions]
 
 
 def bag_of_words(train: Sequence[Question], test: Sequence[Question]) -> pd.DataFrame:

@@ -43,5 +43,5 @@ def other_data(start: str | None, run) -> Iterator[str]:
         settings = record.get("settings", {})
         if record.get("notebook") in ("finetune", "embed") and settings.get("architecture") != "untrained":
             named, learnt, here = settings["dataset"], record["inputs"]["dataset"], run.identity["inputs"]["dataset"]
-            if learnt != here and not answers.of_one_source(named, learnt, here):
+            if learnt != here and not (named == run.options.dataset and answers.of_one_source(named, learnt, here)):
                 yield named

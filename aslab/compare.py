@@ -45,6 +45,8 @@ def read(
     candidate goes before a right one at the same score.
     Raises: ValueError for a name that is no run and no file, files without qrels, two runs of one name, and runs on different labels.
     """
+    if relevant_from > 1 and qrels is None:
+        raise ValueError(f"--relevant-from {relevant_from} goes with --qrels: labels of finished runs are 0 and 1")
     scores, records = {}, []
     more = () if metric in METRICS else (metric,)
     for measure in more:

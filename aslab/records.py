@@ -284,6 +284,6 @@ def dev_questions(data: dict, one) -> pd.DataFrame | None:
 
 
 def pooled(data: dict, one) -> pd.DataFrame | None:
-    """The values of the questions of dev and test together; None where `dev_questions` gives None."""
+    """The values of the questions of dev and test together, of measures that both have; None where `dev_questions` gives None."""
     dev = dev_questions(data, one)
-    return None if dev is None else pd.concat({"dev": dev, "test": per_question(one)})
+    return None if dev is None else pd.concat({"dev": dev, "test": per_question(one)}, join="inner")

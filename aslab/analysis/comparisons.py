@@ -180,21 +180,22 @@ def values_of(pair: Pair, row: str, other: str, metric: str, of=per_question) ->
     if tables is None:
         return None
     untrained = [no_spread(pair.of(name)) for name in (row, other)]
-    few = any(len(table.columns) < ENOUGH and not fixed for table, fixed in zip(tables, untrained))
+    each = zip((row, other), tables, untrained)
+    few = [name for name, table, fixed in each if len(table.columns) < ENOUGH and not fixed]
     each = [table.to_numpy()[:, 0] if fixed else table.T.to_numpy() for table, fixed in zip(tables, untrained)]
-    return Values(*each, lent_variance(pair.lines, (row, other), metric, tables[0].index, of) if few else None)
+    return Values(*each, lent_variance(pair.lines, few, metric, tables[0].index, of) if few else None)
 
 
 def lent_variance(lines: pd.DataFrame, borrowers, metric: str, questions, of=per_question) -> SeedVariance | None:
-    """The variance between seeds of all rows that were trained like a row of `borrowers`, with several seeds on the same questions.
+    """The variance between seeds of all rows that were trained like the `borrowers`, with several seeds on the same questions.
 
     Seeds of rows with another architecture, loss or number of training questions need not vary alike, so these lend nothing.
 
-    Returns: None without such rows.
+    Returns: None without such rows, and for borrowers that were not trained alike.
     """
     training = lines.assign(trained=[tuple(map(record["settings"].get, TRAINING)) for record in lines.record])
     like = set(training.trained[training.row.isin(borrowers)])
-    alike = training[training.trained.isin(like)].groupby("row")
+    alike = training[training.trained.isin(like if len(like) == 1 else ())].groupby("row")
     rows = [own for _, own in alike if len(own) > 1 and not no_spread(own)]
     each = filter(None, (by_seed([own], metric, of) for own in rows))
     same = [table.T for (table,) in each if set(table.index) == set(questions)]

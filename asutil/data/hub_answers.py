@@ -74,7 +74,19 @@ def _parts(given, title) -> dict[str, pa.Table]:
             split: _split_of(given, [f"{name}{ending}" for name in names], title) for split, names in NAMES.items()
         }
     # The rows of a data set that was filtered or shuffled are those that it lists, in its order.
-    return {split: part.with_format("arrow")[:] for split, part in given.items()}
+    return {split: _with_names(part, datasets.ClassLabel) for split, part in given.items()}
+
+
+def _with_names(part, class_label: type) -> pa.Table:
+    """The rows of a split, with the names of classes in place of their numbers, which may be in any order."""
+    table = part.with_format("arrow")[:]
+    for place, (column, feature) in enumerate(part.features.items()):
+        if isinstance(feature, class_label):
+            names = [
+                None if number is None or number < 0 else feature.names[number] for number in table[column].to_pylist()
+            ]
+            table = table.set_column(place, column, pa.array(names, pa.string()))
+    return table
 
 
 def _split_of(given: dict, names: list[str], title: str):

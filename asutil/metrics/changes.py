@@ -70,6 +70,7 @@ def rank_moves(before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFrame:
     """The rank of each question's first right candidate under both systems: columns before, after by question_id.
 
     The arguments are those of `fates`. A question without a right candidate has no such rank and is left out.
+    Committed records have six digits of a reciprocal rank: ranks up to 1,000 are exact.
     Example:
         >>> before = pd.DataFrame({"question_id": ["a", "b"], "reciprocal_rank": [0.5, 1.0]})
         >>> rank_moves(before, before.assign(reciprocal_rank=[1.0, 0.25])).values.tolist()

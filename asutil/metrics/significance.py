@@ -85,8 +85,9 @@ def _t_test(difference: float, samples: list[tuple[float, int]]) -> Comparison:
 
 
 def from_error(difference: float, error: float, freedom: float) -> Comparison:
-    """Student's t test of a difference with a standard error that has so many degrees of freedom."""
-    if error == 0:
+    """Student's t test of a difference with a standard error that has so many degrees of freedom; the last bits of sums are 0."""
+    difference = 0.0 if abs(difference) < ROUNDING else difference
+    if error < ROUNDING:
         return Comparison(1.0 if difference == 0 else 0.0, difference, (difference, difference))
     p_value = float(2 * special.stdtr(freedom, -abs(difference) / error))
     half_width = float(special.stdtrit(freedom, 0.975)) * error

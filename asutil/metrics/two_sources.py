@@ -64,7 +64,7 @@ def over_questions_and_seeds(ours, baseline, borrowed: SeedVariance | None = Non
     Where a system with one seed or two borrows w, the test has at most the degrees of freedom of the lenders' seeds, f: few seeds may
     agree by chance, and V is then too small. With this limit at most 5 of 100 tests of equal systems have p < .05, and 5 of 1,000
     p < .005; without it, one seed beside two that lend gives up to 15 and 100, and two systems of two seeds 6 and 25. Two systems of
-    three seeds, which borrow nothing, have up to 5 and 9, and 6 and 18 where one of them alone varies.
+    three seeds, which borrow nothing, have up to 5 and 9, and 8 and 26 where one of them alone varies.
     Shapes: ours, baseline (S, n) each, S >= 1 seeds of a trained system; (n,) for a system without seeds, such as an
         untrained encoder, which has w = 0
     Args:

@@ -61,11 +61,11 @@ class RandomOrder(SentenceList):
         self.identity = {"readout": "random"}
 
     def ranked(self, questions: list[MiningQuestion], depth: int) -> Ranked:
-        """For each question `depth` sentences with score 0, and score 1 for its right candidates: every margin lets them pass."""
+        """For each question `depth` sentences with score -inf, which every margin lets pass, and score 1 for its right candidates."""
         for question in questions:
             others = np.setdiff1d(np.arange(len(self)), question.own)
             drawn = np.random.default_rng(list(key_of(question.text))).permutation(others)[:depth]
-            yield drawn, np.zeros(len(drawn)), np.ones(len(question.right))
+            yield drawn, np.full(len(drawn), -np.inf), np.ones(len(question.right))
 
 
 class Neighbours:

@@ -151,8 +151,9 @@ def spliced(first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame:
 def measured(first: pd.DataFrame, top: pd.DataFrame, whole: pd.DataFrame) -> dict[str, rankings.Ranking]:
     """P@1, MAP and MRR before and after, on whole lists and on the k alone, and the ceiling: the best order of the k.
 
-    On the k alone a question whose k candidates are all wrong counts as zero; `empty_questions` is their number. P@1 is
-    the same in both ways of counting, MRR on whole lists is no lower. MAP differs: on the k alone, right candidates
+    On the k alone a question whose k candidates are all wrong counts as zero; `empty_questions` is their number. After re-ranking
+    P@1 is the same in both ways of counting, and MRR on whole lists no lower; before it a tie at rank k may count otherwise on the k
+    alone, since a tie counts as wrong and a hash chooses the k. MAP differs: on the k alone, right candidates
     below the k are left out, which mostly raises it, and lowers it where none of the k is right.
     Paper: joint_inference, tables 2 and 7.
     Deviation: D-45, table 7 apparently scores the k alone.

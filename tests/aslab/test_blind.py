@@ -1,6 +1,7 @@
 """Rankers that see no question: texts of questions exchanged, and a bag of words of the candidates."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -32,6 +33,11 @@ def test_every_question_gets_the_text_of_another_and_keeps_the_rest(count):
     assert all(mine.text != theirs.text for mine, theirs in zip(own, other))
     assert [(question.id, question.candidates) for question in other] == [(question.id, question.candidates) for question in own]
     assert [question.text for question in other] == [question.text for question in blind.exchanged(own, seed=1)]
+
+
+def test_questions_of_one_text_get_another_one():
+    own = [replace(question, text=("who?", "where?", "who?")[number % 3]) for number, question in enumerate(asked(30))]
+    assert all(mine.text != theirs.text for mine, theirs in zip(own, blind.exchanged(own)))
 
 
 def test_one_question_cannot_be_exchanged():

@@ -110,6 +110,15 @@ def test_one_seed_borrows_its_variance_from_rows_with_the_same_questions(tmp_pat
     assert (ssp().sample, ssp().outcome.questions) == ("dev and test", 64)
 
 
+def test_a_row_that_was_trained_otherwise_lends_nothing_to_the_row_that_it_is_compared_with(tmp_path):
+    commit(tmp_path, record("roberta_base", "wikiqa", "small", 0, 0.4))
+    for seed, mean in enumerate((0.8, 0.9, 0.7)):
+        commit(tmp_path, record("roberta_ssp", "wikiqa", "small", seed, mean, settings={"architecture": "joint"}))
+    every = claims.judged(papers.read(PAPER, FOLDER), recorded(tmp_path))
+    ssp = next(one for one in every if one.outcome.claim["id"] == "ssp_wikiqa")
+    assert ssp.outcome.reason == "one seed, and no row trained alike shows how much seeds differ"
+
+
 # ------------------------------------------------------------------ families
 
 

@@ -58,15 +58,21 @@ def test_two_rankers_of_one_name_are_refused(tmp_path, monkeypatch):
 
 
 def test_a_run_that_learnt_from_other_data_is_named(tmp_path, monkeypatch, caplog):
-    """By the files, whatever their names; a pre-training and an untrained encoder learnt from no questions."""
+    """By the files, whatever their names; a pre-training and an untrained encoder learnt from no questions.
+
+    A data set of the hub has its id in place of a hash: that says nothing of another data set."""
     names = []
     trained = [("finetune", "0", "pair"), ("finetune", "1", "pair"), ("embed", "1", "triplet")]
     for notebook, sha256, architecture in [*trained, ("embed", "1", "untrained"), ("pretrain", None, None)]:
         settings = {"dataset": "own:mine.tsv", "architecture": architecture}
         record = {"notebook": notebook, "settings": settings, "inputs": {"dataset": sha256}}
         names.append(str(made_up.finished(tmp_path / f"{notebook}-mine-{len(names):012x}", record)))
+    of_hub = {"notebook": "finetune", "settings": {"dataset": "wikiqa"}, "inputs": {"dataset": "microsoft/wiki_qa"}}
+    public = made_up.finished(tmp_path / "finetune-wikiqa-0000000000ff", of_hub).name
     other, embedded = names[1:3]
-    opened = SimpleNamespace(options=SimpleNamespace(models="", budget="laptop", runs_dir="runs"), given={}, shared=tmp_path)
+    names.append(str(tmp_path / public))
+    options = SimpleNamespace(models="", budget="laptop", runs_dir="runs", dataset="mine.tsv")
+    opened = SimpleNamespace(options=options, given={}, shared=tmp_path)
     opened.identity = {"inputs": {"dataset": "0"}}
     monkeypatch.setattr(rankers.identity, "models", lambda *given: [*names, f"bm25+{other}"])
     monkeypatch.setattr(rankers.identity, "of_run", lambda notebook, given: {"hash": given["models"][-12:]})
@@ -74,7 +80,8 @@ def test_a_run_that_learnt_from_other_data_is_named(tmp_path, monkeypatch, caplo
     _, figures = rankers.scored(opened, {})
     short = [name.rsplit("/")[-1] for name in (other, embedded)]
     said = "models {}: trained on own:mine.tsv, whose training questions may be among these"
-    assert caplog.messages == [said.format(name) for name in (*short, f"bm25+{short[0]}")]
+    wikiqa = said.replace("own:mine.tsv", "wikiqa").format(public)
+    assert caplog.messages == [*map(said.format, short), wikiqa, said.format(f"bm25+{short[0]}")]
     assert [own["pairs_before"] for own in figures.values()] == ["not known"] * len(figures)
 
 

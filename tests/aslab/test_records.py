@@ -2,6 +2,7 @@
 
 from types import SimpleNamespace
 
+import pandas as pd
 import pytest
 
 from aslab import records
@@ -25,3 +26,12 @@ def test_a_new_measure_does_not_rename_the_columns_of_old_records(monkeypatch, n
     assert list(registry.columns(of).values())[: len(columns)] != columns
     line = SimpleNamespace(record=old, folder=None, row="row", dataset="own", budget="small", seed=0)
     assert records.per_question(line).iloc[0].to_dict() == dict(zip(columns, range(len(columns))))
+
+
+def test_dev_and_test_together_have_the_measures_of_both(monkeypatch):
+    """A measure that was added after a run is in the values of dev, which are computed today, and not in those of test."""
+    table = lambda names, **columns: pd.DataFrame(columns, index=pd.Index(names, name="question_id"))
+    monkeypatch.setattr(records, "dev_questions", lambda data, one: table(["a"], average_precision=[0.5], new=[1.0]))
+    monkeypatch.setattr(records, "per_question", lambda one: table(["b", "c"], average_precision=[1.0, 0.25]))
+    pooled = records.pooled({}, None)
+    assert list(pooled.columns) == ["average_precision"] and pooled["average_precision"].tolist() == [0.5, 1.0, 0.25]

@@ -112,6 +112,18 @@ def test_objects_of_datasets_are_read_as_they_are_with_the_columns_that_are_name
         load_answers("wikiqa", columns={"question": "query"})
 
 
+@pytest.mark.parametrize("wrong_first", [True, False])
+@pytest.mark.parametrize("names", [("no", "yes"), ("0", "1"), ("False", "True")])
+def test_a_class_is_known_by_its_name_in_any_order(names, wrong_first):
+    classes = datasets.ClassLabel(names=names if wrong_first else names[::-1])
+    features = datasets.Features({"question": datasets.Value("string"), "answer": datasets.Value("string"), "label": classes})
+    made = loaded().map(lambda row: row | {"label": names[row["label"]]}, features=features)
+    assert {split: texts_of(part) for split, part in load_answers(made).items()} == {OURS[split]: rows(split) for split in SIZES}
+    other = made.cast_column("label", datasets.ClassLabel(names=["entailment", "not_entailment"]))
+    with pytest.raises(ValueError, match="row 1: expected the label 0 or 1, got '(not_)?entailment'"):
+        load_answers(other)
+
+
 def test_one_dataset_is_divided_as_a_file_is_and_only_its_own_rows_count(tmp_path):
     whole = loaded()["train"]
     whole.to_json(tmp_path / "all.jsonl")

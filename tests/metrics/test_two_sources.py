@@ -160,6 +160,9 @@ def test_without_any_variance():
     assert over_questions_and_seeds(flat, [0.5] * 3) == Comparison(1.0, 0.0, (0.0, 0.0))
     assert over_questions_and_seeds(flat, [0.25] * 3) == Comparison(0.0, 0.25, (0.25, 0.25))
     assert smallest_effect(flat, [0.25] * 3) == 0
+    ours = np.random.default_rng(0).random(237)  # means of 3 and of 10 equal numbers differ in their last bit
+    for baseline in (ours, np.tile(ours, (10, 1))):
+        assert over_questions_and_seeds(np.tile(ours, (3, 1)), baseline) == Comparison(1.0, 0.0, (0.0, 0.0))
 
 
 @pytest.mark.parametrize(

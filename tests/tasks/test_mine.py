@@ -409,8 +409,9 @@ def test_the_command_says_what_it_mined(tmp_path, capsys, data, sentences):
     assert "exists: expected a new folder" in capsys.readouterr().err
 
 
-def test_random_negatives_are_a_control(data, sentences, tmp_path):
-    made = [mine.mine(data, sentences, "random", tmp_path / str(number)) for number in range(2)]
+@pytest.mark.parametrize("margin", [0.05, 1.5, None])
+def test_random_negatives_are_a_control(data, sentences, tmp_path, margin):
+    made = [mine.mine(data, sentences, "random", tmp_path / str(number), mine.Rule(margin=margin)) for number in range(2)]
     assert made[0]["fingerprint"] == made[1]["fingerprint"] and made[0]["model"] == {"name": "random", "readout": "random"}
     before, after = (answers.load_answers(folder)["train"] for folder in (data, tmp_path / "0"))
     drawn = []

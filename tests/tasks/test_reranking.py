@@ -430,3 +430,6 @@ def test_a_renamed_file_is_other_data_and_a_mirror_and_the_hub_have_the_same(tmp
     assert stages.same_data(of_the_hub) == "wikiqa"
     with pytest.raises(ValueError, match="fingerprint another hash expected, got a hash of the mirror"):
         stages.same_data(of_the_hub | {"inputs": {"dataset": "another hash"}})
+    monkeypatch.setattr(answers, "fingerprint_of_answers", lambda name: "microsoft/wiki_qa")
+    with pytest.raises(ValueError, match="wikiqa is not what finetune-mine was made from"):
+        stages.same_data(record, "wikiqa")

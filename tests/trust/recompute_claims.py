@@ -99,9 +99,9 @@ def compared(line: dict, *records: list[dict]) -> dict:
     ours, other = (by_question(of, line["metric"], line["sample"]) for of in records)
     if ours.keys() != other.keys():
         raise ValueError(f"the same questions of both rows expected, got {len(ours)} and {len(other)}, or others")
-    few = [len(of) for of in records if len(of) < 3 and not untrained(of[0])]
-    lent = lenders(line, ours.keys(), {how(of) for of in records}) if few else []
-    return over_both(ours, other, few, lent) | {"questions": len(ours)}
+    few = [of for of in records if len(of) < 3 and not untrained(of[0])]
+    lent = lenders(line, ours.keys(), {how(of) for of in few}) if few else []
+    return over_both(ours, other, [len(of) for of in few], lent) | {"questions": len(ours)}
 
 
 def over_both(ours: dict, other: dict, few=(), lent=()) -> dict:
@@ -148,7 +148,7 @@ def lenders(line: dict, questions, alike: set[tuple]) -> list[dict]:
     rows = sorted((ROOT / "results" / line["paper"]).glob("*"))
     own = line["dataset"].rpartition("_from_")[2]
     each = [read(sorted(row.glob(f"{own}-{line['budget']}-seed*.json")), line["dataset"]) for row in rows]
-    each = [of for of in each if len(of) > 1 and not all(map(untrained, of)) and how(of) in alike]
+    each = [of for of in each if len(of) > 1 and not all(map(untrained, of)) and {how(of)} == alike]
     values = [by_question(of, line["metric"], line["sample"]) for of in each]
     return [own for own in values if own.keys() == questions]
 
