@@ -30,7 +30,7 @@ def clean(document, min_paragraph_chars=MIN_PARAGRAPH, min_document_chars=MIN_DO
         ['A short sentence about nothing in particular. A short sentence about ... nothing in particular.']
     """
     if isinstance(document, str):
-        document = _BLANK_LINE.split(_without_markup(document.replace("\r\n", "\n")))
+        document = _BLANK_LINE.split(without_markup(document.replace("\r\n", "\n")))
     paragraphs = [_prose(paragraph) if isinstance(paragraph, str) else _sentences(paragraph) for paragraph in document]
     sizes = [len(p) if isinstance(p, str) else len(" ".join(p)) for p in paragraphs]
     if sum(size for size in sizes if size >= min_paragraph_chars) < min_document_chars:
@@ -38,7 +38,8 @@ def clean(document, min_paragraph_chars=MIN_PARAGRAPH, min_document_chars=MIN_DO
     return [paragraph for paragraph, size in zip(paragraphs, sizes) if size >= min_paragraph_chars]
 
 
-def _without_markup(text: str) -> str:
+def without_markup(text: str) -> str:
+    """A text without tags, and without what stands between those of scripts, styles, tables and comments."""
     if "<" not in text:
         return text
     for opening, closing in _BLOCKS:
@@ -57,7 +58,7 @@ def outside(text: str, opening: re.Pattern, closing: re.Pattern) -> list[str]:
 
 
 def _prose(paragraph: str) -> str:
-    lines = (line.strip() for line in _without_markup(paragraph).split("\n"))
+    lines = (line.strip() for line in without_markup(paragraph).split("\n"))
     prose = "\n".join(line for line in lines if not _NO_PROSE.fullmatch(line))
     return " ".join(html.unescape(_ENDLESS.sub("\ufffd", prose)).split())
 

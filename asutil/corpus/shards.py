@@ -22,6 +22,7 @@ from tqdm.auto import tqdm
 
 from ..draws import mix
 from ..io import disk, files
+from .cleaning import LIMITS as USUAL
 from .cleaning import clean, splitter_function
 from .tokenizing import tokenized
 
@@ -195,7 +196,9 @@ def laid_out(
                 paragraph_sizes.append(len(texts))
         if len(paragraph_sizes) > paragraphs_before:
             document_sizes.append(len(paragraph_sizes) - paragraphs_before)
-            document_hashes.append(document_hash(cleaned))
+            # Of the text by the usual limits, so that runs with other ones hold out the same documents.
+            usual = cleaned if USUAL | lengths == USUAL else clean(document) or cleaned
+            document_hashes.append(document_hash(usual))
     return sentences, {
         "paragraphs": _offsets(paragraph_sizes),
         "documents": _offsets(document_sizes),

@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from .. import plugins
 from ..io import files, hub, remote
+from . import cleaning
 
 
 class Form(NamedTuple):
@@ -34,7 +35,7 @@ HUB_FORMS = {
     "vblagoje/cc_news": Form(separator="\n"),
 }
 SUFFIXES = (".parquet", ".jsonl", ".txt")
-NOTHING_LEFT_OUT = "corpus %s: exclude_titles leaves nothing out, no document has one of these titles"
+NOT_LEFT_OUT = "corpus %s: no document has %d of the %d titles of exclude_titles, such as %s"
 log = logging.getLogger(__name__)
 
 
@@ -73,7 +74,7 @@ def without_paths(source) -> str:
 def _documents_of_one(source, split, text_column, separator, exclude_titles):
     if source == "pydocs":
         if exclude_titles:
-            log.warning(NOTHING_LEFT_OUT, source)
+            log.warning(NOT_LEFT_OUT, source, len(exclude_titles), len(exclude_titles), min(exclude_titles))
         return plugins.pydocs("documents").documents()
     hub_id, _, config = source.partition(":")
     form = HUB_FORMS.get(hub_id, Form())
@@ -205,7 +206,7 @@ def read_rows(path: Path, column: str) -> Iterator[tuple[str, dict]]:
 
 
 def _texts(source: str, rows, column: str, separator: str, exclude_titles: frozenset):
-    left_out = False
+    left_out = set()
     for location, row in rows:
         text = row.get(column)
         if not isinstance(text, str):
@@ -214,11 +215,11 @@ def _texts(source: str, rows, column: str, separator: str, exclude_titles: froze
         files.require_encodable(text, f"{location}, {column!r}")
         title = row.get("title")
         if isinstance(title, str) and title in exclude_titles:
-            left_out = True
-        else:
-            yield text if separator == "\n\n" else text.split(separator)
-    if exclude_titles and not left_out:
-        log.warning(NOTHING_LEFT_OUT, source)
+            left_out.add(title)
+        else:  # blocks of markup go before a line of them can become a paragraph
+            yield text if separator == "\n\n" else cleaning.without_markup(text).split(separator)
+    if others := set(exclude_titles) - left_out:
+        log.warning(NOT_LEFT_OUT, source, len(others), len(exclude_titles), min(others))
 
 
 def fingerprint_of_source(source: str) -> str:
@@ -241,7 +242,10 @@ def _fingerprint_of_one(source: str) -> str:
     path = remote.path_of(source)
     if (path / "corpus.json").is_file():  # an index: the file describes its origin
         return hub.sha256(path / "corpus.json")
-    return hashlib.sha256("".join(hub.sha256(file) for file in files_of(path)).encode()).hexdigest()
+    kinds = (
+        f"{file.suffix.lower()} {hub.sha256(file)}" for file in files_of(path)
+    )  # the ending decides how a file is read
+    return hashlib.sha256("\n".join(kinds).encode()).hexdigest()
 
 
 if __name__ == "__main__":

@@ -106,7 +106,7 @@ class PretrainingBatches:
     Args:
         make_sampler: epoch -> Sampler.
         mlm_share: share of the tokens that is masked; 0 leaves the MLM loss out.
-        layout: "ordered" or "packed"; where it is left out, `training.train` packs for a GPU, else batches are ordered.
+        layout: "ordered" or "packed"; where it is left out, `training.train` packs for backbones that can take it.
     Deviation: D-122, every epoch has a sampler of its own, so examples are drawn anew.
     """
 

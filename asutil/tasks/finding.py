@@ -45,7 +45,11 @@ def predict(
         are), gold and predicted (cosine of the vectors that the loss compares, by the question's gold type and by the predicted
         one; also where the loss takes a dot product).
         Of questions: question_id, kind, predicted_kind, answer. A model that does not learn types predicts none.
+    Raises: ValueError for a model of other types of questions.
     """
+    if tuple(model.finding.kinds) != tuple(contexts.kinds):
+        of = " and ".join(", ".join(kinds) for kinds in (model.finding.kinds, contexts.kinds))
+        raise ValueError(f"the model and the questions have types of their own: {of}")
     sentences_of, row_of, numbers = {}, {}, np.arange(len(contexts))
     bar = tqdm(total=len(contexts), unit=" questions", disable=not progress, dynamic_ncols=True)
     with bar, evaluating(model, autocast=False) as device:

@@ -106,9 +106,9 @@ def _loaded(name, device, prompts) -> base.BaseRanker:
     if len(parts := hub.joined(name, _exists)) > 1:
         return Fusion([load_ranker(part, device) for part in parts])
     path, device = _path(name), device or models.scoring.device()
-    if _embeds(path):
-        return tasks.nearest.Nearest(models.embedder.load(name, device))
     folder = io.sentence_transformer.folder(name)
+    if _embeds(folder):  # on the hub, too: its settings are in the files
+        return tasks.nearest.Nearest(models.embedder.load(path if Path(path).exists() else folder, device))
     kind = io.sentence_transformer.kind_of(folder)
     if kind == "SentenceTransformer":
         return tasks.nearest.Nearest(models.elsewhere.SentenceTransformerEncoder(name, None, device, prompts))
@@ -119,7 +119,7 @@ def _loaded(name, device, prompts) -> base.BaseRanker:
     return _fine_tuned(name, folder, device)
 
 
-def _embeds(path: str) -> bool:
+def _embeds(path: str | Path) -> bool:
     """Whether a model was trained to embed last; the config of one that was fine-tuned after that may still say so."""
     saved = io.checkpoints.saved_model(path)
     own = saved is None or saved.trained_by in (None, "embed")
@@ -182,12 +182,12 @@ def _encoder(name, prompts):
     if name in WORDS:
         raise ValueError(f"{name} embeds no text: {EMBEDS} is expected")
     path = _path(name)
-    if _embeds(path):
-        return models.embedder.load(name)
+    folder = io.sentence_transformer.folder(name)
+    if _embeds(folder):
+        return models.embedder.load(path if Path(path).exists() else folder)
     saved = io.checkpoints.saved_model(path)
     if saved and saved.trained_by not in (None, "pretrain"):
         raise ValueError(f"{name}: expected a model that embeds each text by itself, got one of {saved.trained_by}")
-    folder = io.sentence_transformer.folder(name)
     kind = io.sentence_transformer.kind_of(folder)
     if kind == "SentenceTransformer":
         return models.elsewhere.SentenceTransformerEncoder(name, None, prompts=prompts)

@@ -17,7 +17,7 @@ from ..heads import POOLED
 from ..inputs.batches import TOKENS_ON_CPU, TOKENS_ON_GPU
 from ..inputs.slots import Pairs, Slots
 from ..metrics.verdicts import CLASSES
-from ..models import scoring
+from ..models import loading, scoring
 from ..models.joint import JointEncoder
 
 UNKNOWN = -1  # the label of a claim in a blind test set
@@ -46,6 +46,7 @@ def predict(model: JointEncoder, claims: Sequence[Claim], max_tokens: int, progr
     if model.joint is None or model.joint.classes != len(LABELS):
         expected = f"a model of {len(LABELS)} verdicts, as verify_claims trains one"
         raise ValueError(f"expected {expected}, got one with the head {model.HEADS[0]}")
+    loading.check_length(model, max_tokens)
     bar = tqdm(total=len(claims), unit=" claims", disable=not progress, dynamic_ncols=True)
     with bar, scoring.evaluating(model) as device:
         scores = torch.empty(len(claims), len(LABELS), device=device)

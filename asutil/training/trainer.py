@@ -50,7 +50,7 @@ class StepTrainer:
         self.model, self.batches, self.folder, self.options = model.to(self.device), batches, folder, options
         self.steps, self.metric = len(batches), f"eval_{options.best_metric}"
         self.weights = options.loss_weights(model)
-        names = ("peak_lr", "warmup_steps", "weight_decay", "seed")
+        names = ("peak_lr", "warmup_steps", "weight_decay", "seed", "best_metric")
         self.settings = {"steps": self.steps} | {name: getattr(options, name) for name in names}
         self.settings |= {f"{part}_weight": weight for part, weight in self.weights.items()} | {"bf16": options.bf16}
         agreement.require(model, first := batches[0])
@@ -241,6 +241,8 @@ class StepTrainer:
         if self.options.patience is not None and self.metric not in row:
             came = ", ".join(metrics[0])
             raise ValueError(f"evaluate should give {self.options.best_metric}, to stop by; it gave {came}")
+        if self.options.patience is not None and not math.isfinite(row[self.metric]):
+            raise FloatingPointError(f"step {self.step}: evaluate gave {self.options.best_metric} {row[self.metric]}")
         self._write(row)
         if self.options.patience is not None and self.best() is self.rows[-1] and processes.first():
             with disk.whole_folder(self.folder / "checkpoints" / "best") as part:
@@ -292,7 +294,8 @@ class StepTrainer:
             progress = json.loads((checkpoint / "progress.json").read_text(encoding="utf-8"))
             if self.options.precision == "auto":
                 self.settings["bf16"] = scoring.require_bf16(progress["settings"].get("bf16", False), self.device)
-            begun = {"first_batch": self.settings["first_batch"]} | progress["settings"]  # version 0.1.0 kept none
+            later = ("first_batch", "best_metric")  # version 0.1.0 kept none
+            begun = {name: self.settings[name] for name in later} | progress["settings"]
             differ = [name for name in self.settings | begun if self.settings.get(name) != begun.get(name)]
             if differ:
                 came = ", ".join(f"{name} {self.settings.get(name)} instead of {begun.get(name)}" for name in differ)

@@ -155,6 +155,15 @@ def test_held_out_documents_are_those_whose_own_hash_is_low(tokenizer, tmp_path,
     assert 2 < built.validation.sum() < 18  # 8 expected; a binomial of 400 and .02 is outside once in a thousand times
 
 
+def test_the_same_documents_are_held_out_by_other_limits():
+    """A document that the usual limits leave out has the hash of what is kept of it."""
+    document = [f"Paragraph {n} that is {'long enough by the usual limits, ' * (n % 3)}of prose." for n in range(12)] + ["A short one."]
+    hashes = [shards.laid_out([document], min_paragraph_chars=least)[1]["document_hashes"][0] for least in (60, 10, 80)]
+    assert len({*hashes}) == 1
+    (short,) = shards.laid_out([["Short."]], min_paragraph_chars=1, min_document_chars=1)[1]["document_hashes"]
+    assert short == shards.document_hash(["Short."])
+
+
 def test_two_percent_of_many_documents_are_held_out():
     hashes = [shards.document_hash([f"Paragraph {n} of a document.", "Another one."]) for n in range(20_000)]
     share = np.mean(np.array(hashes, np.uint64) <= np.uint64(0.02 * 2**64))
@@ -331,12 +340,30 @@ def test_files_of_every_kind_give_the_same_documents(tmp_path, caplog):
     assert list(sources.documents(tmp_path / "x.jsonl", exclude_titles=["a"])) == texts[1:] and not caplog.messages
     for source, titles in ((tmp_path / "txt", ["a"]), (tmp_path / "x.parquet", ["c"]), ("pydocs", ["numpy"])):
         assert list(sources.documents(source, exclude_titles=titles)) == list(sources.documents(source))
-    assert [message.partition(": ")[2] for message in caplog.messages] == [sources.NOTHING_LEFT_OUT.partition(": ")[2]] * 3
+    assert list(sources.documents(tmp_path / "x.parquet", exclude_titles=["b", "c", "d"])) == texts[:1]
+    said = "no document has {} titles of exclude_titles, such as {}"
+    expected = [said.format(*words) for words in [("1 of the 1", "a"), ("1 of the 1", "c"), ("1 of the 1", "numpy"), ("2 of the 3", "c")]]
+    assert [message.partition(": ")[2] for message in caplog.messages] == expected
     assert list(sources.documents(f"{tmp_path / 'x.jsonl'},{tmp_path / 'txt'}", limit=3)) == [*texts, texts[0]]
     for separator in ("\n", r"\n"):  # the second as a command line passes it
         read = next(iter(sources.documents(tmp_path / "x.jsonl", paragraph_separator=separator)))
         assert read == ["First paragraph.", "", "Second one."]
     assert list(sources.documents(tmp_path / "x.jsonl", text_column="title")) == ["a", "b"]
+
+
+def test_a_block_of_markup_is_no_paragraph_whatever_separates_them(tmp_path):
+    prose = "A paragraph of prose that is long enough to be kept, on its own line."
+    blocks = ["<script>", "var settings = {colour: 'red', and: 'more that reads like a line of text'};", "</script>"]
+    (tmp_path / "x.jsonl").write_text(json.dumps({"text": "\n".join([prose, *blocks, prose])}) + "\n")
+    (document,) = sources.documents(tmp_path / "x.jsonl", paragraph_separator="\n")
+    assert cleaning.clean(document, min_document_chars=0) == [prose, prose]
+
+
+def test_the_ending_of_a_file_decides_how_it_is_read_and_is_part_of_its_fingerprint(tmp_path):
+    (tmp_path / "a.txt").write_text('{"text": "one"}\n')
+    before = sources.fingerprint_of_source(str(tmp_path))
+    (tmp_path / "a.txt").rename(tmp_path / "a.jsonl")
+    assert sources.fingerprint_of_source(str(tmp_path)) != before
 
 
 @pytest.mark.parametrize(

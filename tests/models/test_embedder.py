@@ -139,10 +139,16 @@ def test_encoding_leaves_training_as_it_was(model):
 
 
 @pytest.mark.parametrize("architecture", embedder.ARCHITECTURES)
-def test_what_was_saved_is_loaded(folder, tmp_path, architecture):
+def test_what_was_saved_is_loaded(folder, tmp_path, monkeypatch, architecture):
     model = embedder.start_from(folder, tokenizers.load_tokenizer(folder), settings_of(architecture), seed=3)
     model.save(tmp_path / "model")
     again, texts = embedder.load(tmp_path / "model"), texts_of(5)
+    monkeypatch.setattr("asutil.io.sentence_transformer.snapshot_download", lambda name, **given: str(tmp_path / "model"))
+    for opened in (
+        rankers.load_ranker("owner/model", "cpu").encoder,
+        rankers.load_encoder("owner/model"),
+    ):  # on the hub: no plain encoder of others
+        assert opened.identity == again.identity
     assert again.embedding == model.embedding and again.fresh == ()
     assert (again.encode(texts) == model.encode(texts)).all() and again.identity == model.identity
     if architecture == "siamese":

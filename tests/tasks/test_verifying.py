@@ -296,7 +296,7 @@ def test_what_cannot_be_verified_is_refused(tokenizer):
     model, pair = new_model(tokenizer, "ie_1"), loading.tiny(tokenizer, mlm=False)
     for other, asked, size, words in (
         (model, [], 80, "expected claims to verify, got none"),
-        (model, made_up(3), 81, "max_tokens: a multiple of the 5 slots of a claim and its evidence expected, got 81"),
+        (model, made_up(3), 40, "max_tokens: 80, the length of this joint model's slots, expected, got 40"),
         (pair, made_up(3), 80, "expected a model of 3 verdicts.*got one with the head pair"),
         (joint.over(pair, joint.shape(True, "ie_k", 4, 80, "linear", "absolute")), made_up(3), 80, "got one with the head ie_k"),
     ):
