@@ -41,6 +41,7 @@ class Run:
     options: SimpleNamespace
     started: float = field(default_factory=time.monotonic)
     lock: FileLock | None = None  # held as long as the process lives
+    begun: str | None = None  # the hash of the sources that its training began with
 
     @property
     def settings(self) -> dict:
@@ -83,8 +84,8 @@ class Run:
             before = read_record(self.folder)
             if all(before.get(name) == record.get(name) for name in ("weights_sha256", "metrics")):
                 record |= {name: before[name] for name in ("seconds", *provenance()) if name in before}
-        if (begun := disk.read_json(self.folder / "run.json")["sources_sha256"]) != record["sources_sha256"]:
-            record["begun_with_sources_sha256"] = begun  # a part of it was trained with that code
+        if self.begun not in (None, record["sources_sha256"]):
+            record["begun_with_sources_sha256"] = self.begun  # a part of it was trained with that code
         disk.write_json(self.folder / "record.json", record)
         print(f"finished: {self.folder.name}", *last, sep="\n")
         return record
@@ -104,8 +105,8 @@ def start(notebook: str, values: dict) -> Run:
     folder = no_link(runs_folder(given.get("runs_dir")) / described["name"])
     folder.mkdir(parents=True, exist_ok=True)
     lock = None if "RANK" in os.environ else disk.lock_folder(folder)  # the processes of one training share its run
+    begun = _begun_with(folder)
     if os.environ.get("RANK", "0") == "0":
-        begun = _begun_with(folder)
         disk.write_json(
             folder / "run.json", {"notebook": notebook, "given": given | whole_paths(given), "sources_sha256": begun}
         )
@@ -113,7 +114,7 @@ def start(notebook: str, values: dict) -> Run:
     for name in (*identity.STARTS, *identity.STAGES):
         if values.get(name) and (start_folder := find(values[name], values["runs_dir"])):
             values[name] = str(start_folder)
-    run = Run(notebook, folder, given, described, SimpleNamespace(**values), lock=lock)
+    run = Run(notebook, folder, given, described, SimpleNamespace(**values), lock=lock, begun=begun)
     for name in ("model", "teacher"):
         starts = chains.other_data(values.get(name), run) if values.get("dataset") else ()
         for named in filter(
