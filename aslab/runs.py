@@ -115,17 +115,11 @@ def start(notebook: str, values: dict) -> Run:
         if values.get(name) and (start_folder := find(values[name], values["runs_dir"])):
             values[name] = str(start_folder)
     run = Run(notebook, folder, given, described, SimpleNamespace(**values), lock=lock, begun=begun)
-    for name in ("model", "teacher"):
-        starts = chains.other_data(values.get(name), run) if values.get("dataset") else ()
-        for named in filter(
-            lambda named: named not in ANSWERS, starts
-        ):  # to adapt what learnt from a published data set is usual
-            log.warning(
-                "%s %s: trained on %s, whose training questions may be among these",
-                name,
-                Path(values[name]).name,
-                named,
-            )
+    for name in ("model", "teacher") if values.get("dataset") else ():
+        for named in chains.other_data(values.get(name), run):
+            if named not in ANSWERS:  # to adapt what learnt from a published data set is usual
+                short = Path(values[name]).name
+                log.warning("%s %s: trained on %s, whose training questions may be among these", name, short, named)
     if run.finished:
         print(f"{folder.name} is finished already: its cells give the same again, from its checkpoints")
     elif values.get("budget") in ("gpu", "paper"):

@@ -242,9 +242,8 @@ def _fingerprint_of_one(source: str) -> str:
     path = remote.path_of(source)
     if (path / "corpus.json").is_file():  # an index: the file describes its origin
         return hub.sha256(path / "corpus.json")
-    kinds = (
-        f"{file.suffix.lower()} {hub.sha256(file)}" for file in files_of(path)
-    )  # the ending decides how a file is read
+    # The ending of a file decides how it is read.
+    kinds = (f"{file.suffix.lower()} {hub.sha256(file)}" for file in files_of(path))
     return hashlib.sha256("\n".join(kinds).encode()).hexdigest()
 
 

@@ -82,10 +82,9 @@ def _with_names(part, class_label: type) -> pa.Table:
     table = part.with_format("arrow")[:]
     for place, (column, feature) in enumerate(part.features.items()):
         if isinstance(feature, class_label):
-            names = [
-                None if number is None or number < 0 else feature.names[number] for number in table[column].to_pylist()
-            ]
-            table = table.set_column(place, column, pa.array(names, pa.string()))
+            names = dict(enumerate(feature.names))  # -1 is no class
+            named = [names.get(number) for number in table[column].to_pylist()]
+            table = table.set_column(place, column, pa.array(named, pa.string()))
     return table
 
 
