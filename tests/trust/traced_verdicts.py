@@ -95,8 +95,8 @@ def compared(paper: Paper, rows: tuple[str, str], ours: list[dict], other: list[
     if not ours:
         return None
     place = ours[0]["dataset"], (ours[0]["budget"],)
-    lenders = {row: paper.of(row, *place) for row in paper.rows} if min(len(ours), len(other)) < 3 else {}
-    alike = {training(records) for records in (ours, other) if records}
+    alike = {training(records) for records in (ours, other) if 0 < len(records) < 3 and not untrained(records)}
+    lenders = {row: paper.of(row, *place) for row in paper.rows} if len(alike) == 1 else {}
     lenders = {
         row: records for row, records in lenders.items() if len(records) > 1 and not untrained(records) and training(records) in alike
     }
