@@ -107,9 +107,8 @@ def start(notebook: str, values: dict) -> Run:
     lock = None if "RANK" in os.environ else disk.lock_folder(folder)  # the processes of one training share its run
     begun = _begun_with(folder)
     if os.environ.get("RANK", "0") == "0":
-        disk.write_json(
-            folder / "run.json", {"notebook": notebook, "given": given | whole_paths(given), "sources_sha256": begun}
-        )
+        plan = {"notebook": notebook, "given": given | whole_paths(given), "sources_sha256": begun}
+        disk.write_json(folder / "run.json", plan)
     values = settings(notebook, given)
     for name in (*identity.STARTS, *identity.STAGES):
         if values.get(name) and (start_folder := find(values[name], values["runs_dir"])):
@@ -135,10 +134,7 @@ def _begun_with(folder: Path) -> str:
     began = any((folder / "checkpoints").glob("*")) and (folder / "run.json").is_file()
     begun = disk.read_json(folder / "run.json").get("sources_sha256") if began else None
     if begun not in (None, sources_sha256()) and not (folder / "record.json").is_file():
-        log.warning(
-            "%s was begun with other code of asutil or aslab, and continues: delete the folder to begin anew",
-            folder.name,
-        )
+        log.warning("%s continues what other code of asutil or aslab began: delete it to begin anew", folder.name)
     return begun or sources_sha256()
 
 

@@ -67,10 +67,10 @@ def require_unseen(name: str, own: dict) -> None:
 
     Mined questions are those of the data set that they were made from.
     """
-    folders = itertools.chain(
-        *(chains.leading_to(own.get(start), own.get("runs_dir")) for start in ("model", "teacher"))
-    )
-    for dataset in filter(None, (known.get("dataset") for known in [own, *map(chains.settings_of, folders)])):
+    before = (chains.leading_to(own.get(start), own.get("runs_dir")) for start in ("model", "teacher"))
+    for dataset in filter(
+        None, (known.get("dataset") for known in [own, *map(chains.settings_of, itertools.chain(*before))])
+    ):
         mined = Path(dataset) / disk.MINED
         learnt = disk.read_json(mined)["dataset"]["name"] if mined.is_file() else dataset
         if TEST_ONLY.get(name) == learnt:

@@ -74,15 +74,14 @@ def _parts(given, title) -> dict[str, pa.Table]:
             split: _split_of(given, [f"{name}{ending}" for name in names], title) for split, names in NAMES.items()
         }
     # The rows of a data set that was filtered or shuffled are those that it lists, in its order.
-    return {split: _with_names(part, datasets.ClassLabel) for split, part in given.items()}
+    return {split: _with_names(part) for split, part in given.items()}
 
 
-def _with_names(part, class_label: type) -> pa.Table:
+def _with_names(part) -> pa.Table:
     """The rows of a split, with the names of classes in place of their numbers, which may be in any order."""
     table = part.with_format("arrow")[:]
     for place, (column, feature) in enumerate(part.features.items()):
-        if isinstance(feature, class_label):
-            names = dict(enumerate(feature.names))  # -1 is no class
+        if names := dict(enumerate(getattr(feature, "names", None) or ())):  # of a ClassLabel; -1 is no class
             named = [names.get(number) for number in table[column].to_pylist()]
             table = table.set_column(place, column, pa.array(named, pa.string()))
     return table

@@ -84,9 +84,7 @@ def parquet_files(hub_id: str, split: str, config: str | None = None, revision: 
         paths = sorted({*root.rglob(f"{split}[-.]*parquet"), *root.rglob(f"{split}/*.parquet")})
     places = sorted({"/".join(path.relative_to(folder).parts[:-1][:1]) for path in paths})
     if len(places) > 1 and not config:
-        raise ValueError(
-            f"{hub_id}: its folder holds {split} in {', '.join(map(repr, places))}: name one, as {hub_id}:{places[-1]}"
-        )
+        raise ValueError(f"{hub_id}: {split} is in the folders {places}: name one, as {hub_id}:{places[-1]}")
     if not paths:
         from . import files
 

@@ -152,11 +152,10 @@ def by_measure(scores: pd.DataFrame, qrels: pd.DataFrame, name: str, relevant_fr
 
     renamed = {"question_id": "query_id", "candidate_id": "doc_id"}
     judged = qrels.rename(columns=renamed).astype({"query_id": str, "doc_id": str})
-    # Places in place of scores, as trec_eval has them in single precision: a provider of ir_measures breaks ties by ascending id.
+    # A score without ties, by trec_eval's order in single precision: some providers of ir_measures break ties by ascending id.
     run = scores.rename(columns=renamed).astype({"query_id": str, "doc_id": str, "score": np.float32})
-    run = run.sort_values(["score", "doc_id"]).assign(
-        score=lambda rows: rows.groupby("query_id").cumcount().astype(float)
-    )
+    run = run.sort_values(["score", "doc_id"])
+    run["score"] = run.groupby("query_id").cumcount().astype(float)
     values = ir_measures.iter_calc([measure], judged, run)
     return pd.Series({value.query_id: value.value for value in values}, name=name)
 

@@ -48,8 +48,7 @@ def predict(
     Raises: ValueError for a model of other types of questions.
     """
     if tuple(model.finding.kinds) != tuple(contexts.kinds):
-        of = " and ".join(", ".join(kinds) for kinds in (model.finding.kinds, contexts.kinds))
-        raise ValueError(f"the model and the questions have types of their own: {of}")
+        raise ValueError(f"questions of the types {model.finding.kinds} expected, got {contexts.kinds}")
     sentences_of, row_of, numbers = {}, {}, np.arange(len(contexts))
     bar = tqdm(total=len(contexts), unit=" questions", disable=not progress, dynamic_ncols=True)
     with bar, evaluating(model, autocast=False) as device:

@@ -220,9 +220,7 @@ def test_a_run_that_continues_with_other_code_says_so(project, monkeypatch, capl
     code("2" * 64)
     monkeypatch.setattr(runs, "provenance", lambda: {"sources_sha256": "2" * 64})
     assert start().finish(metrics={})["begun_with_sources_sha256"] == "1" * 64
-    assert caplog.messages == [
-        f"{folder.name} was begun with other code of asutil or aslab, and continues: delete the folder to begin anew"
-    ]
+    assert caplog.messages == [f"{folder.name} continues what other code of asutil or aslab began: delete it to begin anew"]
     code("3" * 64)
     monkeypatch.setattr(runs, "provenance", lambda: {"sources_sha256": "3" * 64})
     assert start().finish(metrics={})["begun_with_sources_sha256"] == "1" * 64 and len(caplog.messages) == 1

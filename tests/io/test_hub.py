@@ -102,7 +102,7 @@ def test_a_configuration_is_its_own_folder(on_hub, monkeypatch, layout, mirrored
         assert hub.table("owner/name", "dev", config, branch)["text"].to_pylist() == files
     with pytest.raises(FileNotFoundError, match=r"owner/name: expected c/dev.parquet or c/dev-00000"):
         hub.table("owner/name", "dev", "c", branch)
-    with pytest.raises(ValueError, match="owner/name: its folder holds dev in 'a', 'b': name one, as owner/name:b"):
+    with pytest.raises(ValueError, match="owner/name: dev is in the folders \\['a', 'b'\\]: name one, as owner/name:b"):
         hub.table("owner/name", "dev", None, branch)
 
 
