@@ -4,6 +4,7 @@ import hashlib
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 
 from .. import plugins
@@ -18,6 +19,7 @@ from .splits import fingerprint, limits_of
 __all__ = ["ALL_RIGHT", "SPLITS", "Candidate", "Question", "Split", "fingerprint_of_answers", "load_answers"]
 
 PROTOCOLS = ("clean", "asbert")
+BUDGET_LAPTOP = 240  # questions of each split of pydocs that a run of budget laptop reads
 # (Data set, protocol) -> triplets of its whole train split.
 TRIPLETS = {(name, protocol): count for name, data in ANSWERS.items() for protocol, count in data.triplets.items()}
 
@@ -36,7 +38,8 @@ def load_answers(
 
     Args:
         name: `wikiqa`, `trecqa`, `trecqa_transfer` (TREC-QA's training questions as a test), `asnq`, `newsas2`, `nq_sentences`,
-            `selqa`, `pydocs`, a folder with train, dev (or validation) and test as .tsv, .csv, .jsonl (all three also as .gz),
+            `selqa`, `pydocs`, `pydocs_more` (240 of its training and dev questions each, and all test questions that `pydocs` leaves
+            out with `limit=240`), a folder with train, dev (or validation) and test as .tsv, .csv, .jsonl (all three also as .gz),
             .json or .parquet, or one such file, whose questions are then divided 8 : 1 : 1 by a hash of their texts.
             Columns question, answer, label; optional question_id and document_title (rows of a question are then in document
             order). A .tsv has a header line and no quoting; one that was written with quoting is recognised, with a warning.
@@ -61,7 +64,8 @@ def load_answers(
     if published and columns:
         raise ValueError(f"columns: those of {name} are known; expected a user's data or a data set of the hub")
     if published:
-        splits = _pydocs() if name == "pydocs" else _published(name, protocol, context)
+        made = {"pydocs": _pydocs, "pydocs_more": _pydocs_more}
+        splits = made[name]() if name in made else _published(name, protocol, context)
     elif hub_answers.is_data_set(name):
         splits = hub_answers.load(name, protocol, columns)
         name = name if isinstance(name, str) else type(name).__name__
@@ -180,6 +184,14 @@ def _pydocs() -> dict[str, Split]:
         split: grouped(split, table, "pydocs", "pydocs", ordered=True).under("mixed")
         for split, table in checked.items()
     }
+
+
+def _pydocs_more() -> dict[str, Split]:
+    """What budget laptop reads of pydocs, with the test questions that it leaves out in place of those that it reads."""
+    whole = _pydocs()
+    few = {split: questions.limited(BUDGET_LAPTOP) for split, questions in whole.items()}
+    read = np.isin(whole["test"].ids, few["test"].ids)
+    return few | {"test": whole["test"]._keep(~read, "in the test split of pydocs with a limit of 240")}
 
 
 def _path(name) -> Path:

@@ -91,6 +91,7 @@ ANSWERS = {
         "clean": _parts(("train", "mixed", 646, 7_660), ("dev", "mixed", 139, 1_717), ("test", "mixed", 1_003, 12_107)),
     }, ordered=True, built=True),
     "pydocs": AnswerData("pydocs", None, {"clean": {}}),
+    "pydocs_more": AnswerData("pydocs, more questions", None, {"clean": {}}),
 }
 # fmt: on
 
