@@ -46,7 +46,7 @@ KEYS = {
     "claims": ("id where claim row_a row_b dataset metric sign", "not_testable b_at_chance stated"),
     "figure_claims": ("id where claim plus minus dataset metric sign", ""),
     "settings": ("notebook are", "when"),
-    "demo": ("budget rows seeds", ""),
+    "demo": ("budget rows seeds data_sets", ""),
 }
 
 
@@ -288,10 +288,10 @@ def claims_asked(data: dict, budget: str) -> list[dict]:
 
 
 def first_budget(data: dict, claim: dict) -> str | None:
-    """The smallest budget above laptop that runs both rows of a claim on its data set; None if there is none."""
+    """The smallest budget that runs both rows of a claim on its data set; None if there is none."""
     dataset, _ = SPLITS.get(claim["dataset"], (claim["dataset"], ""))
     ranked, _, dataset = dataset.rpartition(TRANSFER)
-    for budget in BUDGETS[1:]:
+    for budget in BUDGETS:
         entry = data.get("budgets", {}).get(budget, {"rows": ()})
         rows = (claim["row_a"], claim["row_b"])
         if ranked and ranked not in entry.get("also_rank", {}).get(dataset, ()):

@@ -78,7 +78,7 @@ def stage_parameters(
     return chosen | ({"also_rank": ",".join(others)} if others else {})
 
 
-def jobs(paper: str, budget: str, rows=None, seeds=None, folder_for=None, more=None) -> list[Job]:
+def jobs(paper: str, budget: str, rows=None, seeds=None, folder_for=None, more=None, data_sets=None) -> list[Job]:
     """The notebook runs that make a paper's rows at one budget, each once, after the runs that it needs.
 
     The last run of a row is made with every seed, and so is the one before a re-ranking. Earlier runs are made once, with seed 0, or
@@ -86,10 +86,10 @@ def jobs(paper: str, budget: str, rows=None, seeds=None, folder_for=None, more=N
     budget searches settings, the tries come first; the seeds follow when all have a record, with the settings that are best on dev.
 
     Args:
-        rows, seeds: some of the budget's; all by default.
+        rows, seeds, data_sets: some of the budget's; all by default.
         folder_for: (notebook, parameters) -> the run's folder; `identity.folder_for` by default.
         more: parameters for every notebook that has them, in addition to those of the rows, as `{"precision": "bf16"}`.
-    Raises: ValueError for a budget, row, seed or parameter that does not exist, with the nearest name.
+    Raises: ValueError for a budget, row, seed, data set or parameter that does not exist, with the nearest name.
     Example:
         >>> stub = lambda notebook, given: Path(f"runs/{notebook}-{given['seed']}")
         >>> plan = jobs("sentence_objectives", "small", ["roberta_psd"], [0, 1], folder_for=stub)
@@ -98,16 +98,16 @@ def jobs(paper: str, budget: str, rows=None, seeds=None, folder_for=None, more=N
         >>> plan[0].command
         'papermill notebooks/pretrain.ipynb -p budget small -p objective psd -p model ... -p corpus ... -p seed 0'
     """
-    return jobs_and_searches(paper, budget, rows, seeds, folder_for, more)[0]
+    return jobs_and_searches(paper, budget, rows, seeds, folder_for, more, data_sets)[0]
 
 
 def jobs_and_searches(
-    paper: str, budget: str, rows=None, seeds=None, folder_for=None, more=None
+    paper: str, budget: str, rows=None, seeds=None, folder_for=None, more=None, data_sets=None
 ) -> tuple[list[Job], dict[str, list[Job]]]:
     """The `jobs` of a budget, and its tries by the name of their search, `<paper>-<budget>-<row>-<data set>`."""
     unique, tries = {}, {}
     folder_for = folder_for or partial(identity.folder_for, must_exist=False)
-    for job in _every(paper, budget, rows, seeds, folder_for, more):
+    for job in _every(paper, budget, rows, seeds, folder_for, more, data_sets):
         if job.search:
             tries.setdefault(job.search, []).append(job)
         known = unique.get(job.folder)
@@ -125,19 +125,22 @@ def after(tries: list[Job]) -> list[Job]:
     return [of_seed(seed) for seed in seeds if seed != first.seed]
 
 
-def _every(paper, budget, rows, seeds, folder_for, more):
+def _every(paper, budget, rows, seeds, folder_for, more, data_sets):
     """The jobs of a budget; those that several rows share come several times."""
     data, more = read(paper), more or {}
     one_of(budget, data.get("budgets", {}), paper, "budget")
     own = data["budgets"][budget]["rows"]
     all_of(rows or (), own, f"{paper}, {budget}", "row")
     all_of(seeds or (), {seed for row in own for seed in seeds_of(data, row, budget)}, f"{paper}, {budget}", "seed")
+    on = {row: datasets(data, row, budget) for row in rows or own}
+    all_of(data_sets or (), {name for names in on.values() for name in names}, f"{paper}, {budget}", "data set")
     known = {name for notebook in NOTEBOOKS for name in parameters.parameters(notebook)}
     all_of(more, known - set(PLANNED), "more", "parameter")
     planner = _Planner(paper, data, budget, seeds, folder_for, more)
-    for row in rows or own:
-        for dataset in datasets(data, row, budget):
-            yield from planner.of_row(row, dataset)
+    for row, names in on.items():
+        for dataset in names:
+            if not data_sets or dataset in data_sets:
+                yield from planner.of_row(row, dataset)
 
 
 class Start(NamedTuple):

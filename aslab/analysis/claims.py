@@ -71,7 +71,7 @@ def verdict(sign: str, test: Comparison | None, adjusted: float | None) -> str:
 
 
 def judged(data: dict, runs: pd.DataFrame) -> list[Judged]:
-    """Every claim of a paper by its primary metric, and after them those that budget laptop asks of pydocs.
+    """Every claim of a paper by its primary metric, and after them those of its data sets that budget laptop asks of pydocs.
 
     Holm's adjustment is over all claims that a budget plans, whatever came out: a claim that is not run or not testable has
     p = 1. Hypotheses that were stated later, on one day, are adjusted among themselves.
@@ -91,10 +91,9 @@ _KNOWN: dict[str, tuple] = {}  # the last of each paper with what it follows fro
 def _judged(data: dict, runs: pd.DataFrame) -> list[Judged]:
     primary = papers.primary_metrics(data)
     decided = lambda claims: [claim for claim in claims if claim["metric"] == primary[claim["id"]]]
-    asked = [
-        (papers.first_budget(data, claim) or "paper", comparisons.outcome(data, runs, claim))
-        for claim in decided(papers.claims(data))
-    ]
+    own = [(papers.first_budget(data, claim) or "paper", claim) for claim in decided(papers.claims(data))]
+    outcome = lambda budget: on_pydocs if budget == PYDOCS else comparisons.outcome
+    asked = [(budget, outcome(budget)(data, runs, claim)) for budget, claim in own]
     if PYDOCS in data.get("budgets", {}):
         asked += [(PYDOCS, on_pydocs(data, runs, claim)) for claim in decided(papers.claims_asked(data, PYDOCS))]
     families = {}

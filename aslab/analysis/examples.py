@@ -27,7 +27,7 @@ SHORT = 25  # words of a candidate, on average: such questions are read first
 CONTEXTS = 3  # questions of contexts
 LONGEST = 300  # characters of a sentence that are shown
 # Data sets whose licence lets their text be passed on: only theirs is on a site that others read.
-PASSED_ON = ("pydocs", "pydocs_claims", "pydocs_evidence", "nq_sentences", "selqa", "hotpotqa", "qasper")
+PASSED_ON = ("pydocs", "pydocs_more", "pydocs_claims", "pydocs_evidence", "nq_sentences", "selqa", "hotpotqa", "qasper")
 SITE = "AS2_SITE"
 
 
@@ -174,7 +174,7 @@ def at_hand(record: dict, dataset: str, question_ids) -> dict:
     if dataset not in ANSWERS or not may_show(dataset):
         return {}
     recorded, fingerprint = record.get("inputs", {}).get("dataset"), answers.fingerprint_of_answers(dataset)
-    if dataset == "pydocs" and recorded not in (None, fingerprint):
+    if dataset in ("pydocs", "pydocs_more") and recorded not in (None, fingerprint):
         return {}
     questions = _test_questions(dataset, record.get("settings", {}).get("protocol", "clean"), fingerprint)
     wanted = set(question_ids)

@@ -213,7 +213,7 @@ def test_searches_are_named_and_hold_their_tries():
 
 
 def test_parameters_for_every_run_reach_those_that_have_them():
-    jobs = plan("laptop", rows=["roberta_psd"], seeds=[0], more={"workers": 2, "precision": "bf16"})
+    jobs = plan("laptop", rows=["roberta_psd"], seeds=[0], data_sets=["pydocs"], more={"workers": 2, "precision": "bf16"})
     assert ["workers" in job.parameters for job in jobs] == [True, False]
     assert all(job.command.endswith("-p precision bf16") for job in jobs)
     with pytest.raises(ValueError, match="more: unknown parameter 'precison'; did you mean 'precision'"):

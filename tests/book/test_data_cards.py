@@ -63,7 +63,10 @@ def test_the_table_has_the_counts_of_the_front_matter(path):
 
 
 @pytest.mark.usefixtures("_versions_of_the_cards")
-@pytest.mark.parametrize(("name", "load"), [("pydocs", load_answers), ("pydocs_claims", load_claims), ("pydocs_evidence", load_evidence)])
+@pytest.mark.parametrize(
+    ("name", "load"),
+    [("pydocs", load_answers), ("pydocs_more", load_answers), ("pydocs_claims", load_claims), ("pydocs_evidence", load_evidence)],
+)
 def test_counts_of_embedded_data_with_the_pinned_versions(name, load, entries, monkeypatch):
     monkeypatch.setattr(docstrings, "entries", lambda: entries)
     front, _ = parts(FOLDER / f"{name}.md")

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from aslab import parameters
 from asutil.data import answers as questions
 from asutil.data.answers import load_answers
 from asutil.data.baselines import baseline_scores
@@ -291,6 +292,20 @@ def test_the_card_of_pydocs_says_how_much_can_be_remembered(pydocs):
     right = {split: [{c.text for c in q.candidates if c.label} for q in pydocs[split].limited(240)] for split in ("train", "test")}
     known = set().union(*right["train"])
     assert f"of their 240 test questions {sum(bool(texts & known) for texts in right['test'])} have a right sentence" in card
+
+
+@pytest.mark.usefixtures("_versions_of_the_cards")
+def test_more_questions_of_pydocs_are_the_test_questions_that_budget_laptop_leaves_out(pydocs):
+    limit = parameters.settings("finetune", {"budget": "laptop", "dataset": "pydocs"})["question_limit"]
+    read = {split: list(content) for split, content in load_answers("pydocs", limit=limit).items()}
+    more = {split: list(content) for split, content in load_answers("pydocs_more").items()}
+    assert more["train"] == read["train"] and more["dev"] == read["dev"]
+    both = {q.id: q for q in read["test"] + more["test"]}
+    assert both == {q.id: q for q in pydocs["test"]} and len(both) == len(read["test"]) + len(more["test"])
+    card = (Path(__file__).parents[2] / "data_cards" / "pydocs_more.md").read_text(encoding="utf-8")
+    known = {c.text for q in more["train"] for c in q.candidates if c.label}
+    repeats = sum(any(c.label and c.text in known for c in q.candidates) for q in more["test"])
+    assert f"- {repeats} test questions (7 in 100" in card and round(100 * repeats / len(more["test"])) == 7
 
 
 # ------------------------------------------------------------------------------------------------------------- baselines

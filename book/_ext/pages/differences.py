@@ -22,7 +22,8 @@ def claims_table(data: dict, runs: pd.DataFrame) -> str:
     Deviation: D-116, D-117, D-118.
     """
     verdicts = {one.outcome.claim["id"]: one for one in claims.judged(data, runs) if one.family != claims.PYDOCS}
-    outcomes = [comparisons.outcome(data, runs, claim) for claim in papers.claims(data)]
+    asked = [claim for claim in papers.claims(data) if claim["id"] in verdicts]
+    outcomes = [comparisons.outcome(data, runs, claim) for claim in asked]
     known = {name for name, one in verdicts.items() if one.word != claims.NOT_RUN}
     known |= {outcome.claim["id"] for outcome in outcomes if outcome.where}
     heads = ["Claim", "Row A − row B", "Printed", "Ours [95 %]", "On test alone", "Verdict"]
@@ -77,9 +78,13 @@ def stacked(test) -> Html:
 
 
 def laptop_claims_table(data: dict, runs: pd.DataFrame) -> str:
-    """The claims of budget laptop on pydocs, by their primary metric: committed runs and verdict, then local runs."""
+    """The claims of budget laptop on pydocs, by their primary metric: committed runs and verdict, then local runs.
+
+    Hypotheses about more of its questions are the last lines.
+    """
     body = []
-    for one in (one for one in claims.judged(data, runs) if one.family == claims.PYDOCS):
+    every = [one for one in claims.judged(data, runs) if one.family == claims.PYDOCS]
+    for one in sorted(every, key=lambda one: "stated" in one.outcome.claim):
         claim = one.outcome.claim
         pairs = comparisons.pairs(runs, claim["row_a"], claim["row_b"], claim["dataset"], (claims.PYDOCS,))
         local = [comparisons.outcome(data, runs, claim, pair) for pair in pairs if pair.source == HERE]

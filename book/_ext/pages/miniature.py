@@ -16,6 +16,7 @@ from pages import table as html_table
 from pages.report import PRETRAINING, Origins, baseline_lines, best_cells, our_cell, our_cells, seed_count
 
 PYDOCS = "pydocs"
+MORE = "pydocs_more"  # other questions, a table of their own
 GAINS = "Differences: test questions alone, the seeds that both rows have."
 
 
@@ -44,7 +45,8 @@ def results(data: dict, runs: pd.DataFrame, table: str, laptop: str = "", *, pag
 
 def results_tabs(data: dict, runs: pd.DataFrame, table: str, laptop: bool = False, links=None) -> str:
     """A table of a paper beside ours, a tab a data set; with `laptop` also our own, before those without runs."""
-    panels = report.results_panels(data, runs, table, links)
+    of_laptop = data["tables"][table]["datasets"] == [MORE]
+    panels = [] if of_laptop else report.results_panels(data, runs, table, links)
     if laptop:
         html = laptop_table(data, runs, table, links)
         panels.insert(sum(name != report.NOT_RUN for name, _ in panels), _panel(html))
@@ -99,7 +101,7 @@ def _questions(table: dict, budget: dict) -> Questions:
         return Questions(budget["claims"][0], metrics, gained="label_accuracy", kind="claims")
     if set(metrics) & set(PER_CONTEXT):
         return Questions(budget["datasets"][0], metrics, gained="evidence_f1")
-    return Questions(PYDOCS, list(PER_QUESTION), gained="map")
+    return Questions(MORE if table["datasets"] == [MORE] else PYDOCS, list(PER_QUESTION), gained="map")
 
 
 def _row_lines(data: dict, row: str, lines: pd.DataFrame, questions: Questions, origins: Origins, best: set) -> list:
