@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from matplotlib.collections import PatchCollection
 from matplotlib.colors import LinearSegmentedColormap, PowerNorm, to_rgb
 from matplotlib.patches import Rectangle
 from scipy import special
@@ -116,25 +117,20 @@ def _heatmap(values: pd.DataFrame, texts: pd.DataFrame, axis, **scale) -> None:
 
 
 def moves_plot(moves: pd.DataFrame, before: str, after: str):
-    """A matplotlib Figure: questions by rank before and after, and how many went up, stayed and went down."""
+    """A matplotlib Figure: questions by rank before and after; its title counts those that went up, stayed and went down."""
     words = f"Questions by the rank of their first right candidate by {before} (rows) and by {after} (columns)."
-    figure = Picture(words, figsize=(8, 3.9))
-    grid, bars = figure.subplots(1, 2, width_ratios=(3, 2))
+    figure = Picture(words, figsize=(5.4, 3.9))
+    grid = figure.subplots()
     binned = moves.apply(lambda ranks: pd.cut(ranks, [0, *PLACES.values()], labels=list(PLACES)))
     counts = pd.crosstab(binned.before, binned.after, dropna=False)
     counts = counts.reindex(index=list(PLACES), columns=list(PLACES), fill_value=0)
     _heatmap(counts, counts.map(lambda count: str(count) if count else ""), grid, norm=PowerNorm(0.5, vmin=0))
-    for place in range(len(PLACES)):
-        grid.add_patch(Rectangle((place, place), 1, 1, fill=False, edgecolor="black"))
-    grid.set(xlabel=f"rank by {after}", ylabel=f"rank by {before}", title="questions; left of the outlined: higher")
-    grid.tick_params(axis="x", rotation=0)
+    unmoved = [Rectangle((place, place), 1, 1) for place in range(len(PLACES))]
+    grid.add_collection(PatchCollection(unmoved, facecolor="none", edgecolor="black"))
     counted = changes.move_counts(moves)
-    seaborn.barplot(x=list(counted.values()), y=list(counted), color=BLUE, ax=bars)
-    for bar in bars.containers:
-        bars.bar_label(bar, padding=3)
-    bars.set(xlabel="questions", ylabel="", title="first right candidate")
-    bars.margins(x=0.15)
-    bars.spines[["top", "right"]].set_visible(False)
+    title = "{higher:,} higher, {as before:,} as before (outlined), {lower:,} lower".format_map(counted)
+    grid.set(xlabel=f"rank by {after}", ylabel=f"rank by {before}", title=title)
+    grid.tick_params(axis="x", rotation=0)
     return figure
 
 

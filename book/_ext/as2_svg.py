@@ -7,7 +7,8 @@ from collections import Counter
 MARK = r'<path d="([^"]*)" clip-path="([^"]*)" style="([^"]*)"/>'
 MARKS = re.compile(rf"(?:\s*{MARK}){{8,}}")  # so many in a row are worth a definition
 PLACES = re.compile(r'\b[dxy]="[^"]*"')
-LONG = re.compile(r"-?\d+\.\d{5,}")
+LONG = re.compile(r"-?\d+\.\d{4,}")
+CELLS = re.compile(r"(?:<g><text[^>]*>[^<]*</text></g>){8,}")  # the numbers of a heat map
 FONTS = re.compile(r"font-family: '[^;\"]*(?:; )?")
 WORDS = re.compile(r'<text style="([^"]*)" ')
 TICKS = re.compile(r'(<use [^>]*) style="stroke: [^;"]*; stroke-width: [^;"]*"')  # the style of their shape
@@ -22,14 +23,15 @@ PAGE_COLOURS = {  # matplotlib's -> the page's; seaborn's legends are #333333
 
 
 def in_page_colours(svg: str) -> str:
-    """A figure's SVG in the page's own colours, and half of its bytes: one font, four decimals of a point, equal marks defined once."""
+    """A figure's SVG in the page's own colours, and half of its bytes: one font, three decimals of a point, equal marks defined once."""
     for colour, of_page in PAGE_COLOURS.items():
         svg = svg.replace(colour, of_page)
     numbers = itertools.count()
     svg = re.sub(r"\s*\n\s*", "\n", TICKS.sub(r"\1", UPRIGHT.sub("", FONTS.sub("", svg)))).replace(">\n<", "><")
     svg = _with_shared_words(svg).replace("<svg ", f'<svg font-family="{FONT}" ', 1)
+    svg = CELLS.sub(lambda found: re.sub("</?g>", "", found[0]), svg)
     svg = MARKS.sub(lambda found: _defined(re.findall(MARK, found[0]), numbers), svg)
-    return PLACES.sub(lambda found: LONG.sub(lambda number: f"{round(float(number[0]), 4)}", found[0]), svg)
+    return PLACES.sub(lambda found: LONG.sub(lambda number: f"{round(float(number[0]), 3)}", found[0]), svg)
 
 
 def _with_shared_words(svg: str) -> str:
@@ -47,7 +49,7 @@ def _defined(marks: list[tuple[str, str, str]], numbers) -> str:
     paths, clips, styles = zip(*marks)
     shared, attributes = _shared(styles)
     looks = list(zip(map(_from_origin, paths), attributes))
-    prefix = clips[0].removeprefix("url(#").removesuffix(")")
+    prefix = clips[0].removeprefix("url(#")[:6]
     bare = Counter((shape, "") for shape, style in looks if style)  # a `<use>` may have a style of its own
     counted = Counter(looks) + bare
     names = {look: f"{prefix}-{next(numbers)}" for look, count in counted.items() if count > 1}

@@ -157,7 +157,7 @@ def rank_moves(root: Path, name: str, before: str, after: str):
         )
         cells = Counter((binned(a), binned(b)) for a, b in moved)
         drawn = [str(cells[row, column]) for row in range(7) for column in range(7) if cells[row, column]]
-        yield Counter([*drawn, *map(str, (up, same, down))])
+        yield Counter(drawn)
 
 
 def binned(rank: int) -> int:
