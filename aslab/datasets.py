@@ -33,6 +33,8 @@ def check(notebook: str, given: dict) -> None:
         elif notebook == "find_evidence":
             long_questions.load_evidence(s.dataset)
         else:
-            answers.load_answers(s.dataset, s.protocol, s.train_questions, context=s.architecture == "context")
+            needed = ("test",) if notebook == "rank" else answers.SPLITS
+            context = s.architecture == "context"
+            answers.load_answers(s.dataset, s.protocol, s.train_questions, context=context, needed=needed)
     finally:
         logging.disable(logging.NOTSET)

@@ -54,8 +54,13 @@ def export(run: str | Path, to: str | Path, replace: bool = False) -> Path:
             models.embedder.load(folder)  # what cannot be read is not handed on
             shutil.copytree(folder / "model", part, dirs_exist_ok=True)
             config = json.loads((part / "config.json").read_text("utf-8"))
-            if record["settings"]["rank_by"] != tasks.nearest.USUAL[config["embedding"]["architecture"]]:
-                config["embedding"]["rank_by"] = record["settings"]["rank_by"]
+            rank_by = record["settings"]["rank_by"]
+            names = {ours: name for name, ours in models.elsewhere.SIMILARITIES.items()}
+            # sentence-transformers has no siamese head: the distance in place of its probability
+            similarity = {"similarity_fn_name": names.get(rank_by, names["distance"])}
+            disk.write_json(part / "config_sentence_transformers.json", similarity)
+            if rank_by != tasks.nearest.USUAL[config["embedding"]["architecture"]]:
+                config["embedding"]["rank_by"] = rank_by
                 (part / "config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
         else:
             tasks.cross_encoder.save(models.loading.load(folder), part, record["settings"]["max_tokens"])

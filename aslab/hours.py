@@ -109,10 +109,11 @@ def work(notebook: str, settings: dict) -> tuple[int, int, int]:
 def examples_of(notebook: str, settings: dict) -> tuple[int, int]:
     """Training examples of one epoch, and texts of each. A question's last group of a joint model is half empty."""
     dataset, architecture = settings["dataset"], settings.get("architecture")
-    limit = settings.get("train_limit") or settings.get("question_limit")
+    limit = settings.get("train_limit") or settings.get("question_limit") or settings.get("claim_limit")
     try:
         if notebook == "verify_claims":
-            return CLAIMS[dataset].counts["train"][0], settings["k"] if settings["head"].startswith("pair") else 1
+            claims = CLAIMS[dataset].counts["train"][0]
+            return min(claims, limit or claims), settings["k"] if settings["head"].startswith("pair") else 1
         if notebook == "find_evidence":
             questions = LONG[dataset].counts["train"]["questions"]
             return min(questions, limit or questions), 1

@@ -132,12 +132,14 @@ def _every(paper, budget, rows, seeds, folder_for, more, data_sets):
     own = data["budgets"][budget]["rows"]
     all_of(rows or (), own, f"{paper}, {budget}", "row")
     all_of(seeds or (), {seed for row in own for seed in seeds_of(data, row, budget)}, f"{paper}, {budget}", "seed")
-    on = {row: datasets(data, row, budget) for row in rows or own}
-    all_of(data_sets or (), {name for names in on.values() for name in names}, f"{paper}, {budget}", "data set")
+    datasets_of = {row: datasets(data, row, budget) for row in rows or own}
+    all_of(
+        data_sets or (), {name for names in datasets_of.values() for name in names}, f"{paper}, {budget}", "data set"
+    )
     known = {name for notebook in NOTEBOOKS for name in parameters.parameters(notebook)}
     all_of(more, known - set(PLANNED), "more", "parameter")
     planner = _Planner(paper, data, budget, seeds, folder_for, more)
-    for row, names in on.items():
+    for row, names in datasets_of.items():
         for dataset in names:
             if not data_sets or dataset in data_sets:
                 yield from planner.of_row(row, dataset)
@@ -176,7 +178,9 @@ class _Planner:
         yield from first
         ranked_first = {job.seed: job.folder for job in first if job.dataset == dataset and not job.search}
         seeds = seeds_of(self.data, row, self.budget, self.seeds)
-        each = dataset in self.data["budgets"][self.budget].get("pretrain_each", ())
+        entry = self.data["budgets"][self.budget]
+        if each := dataset in entry.get("pretrain_each", ()):
+            seeds = [seed for seed in seeds if seed in entry["seeds"]]  # `more_seeds` share one pre-training
         if each and not seeds:
             return  # the row has none of the chosen seeds
         starts = {seed: self._start(row, before, dataset, seed) for seed in (seeds if each else [0])}

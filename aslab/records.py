@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from asutil.data.data_sets import ANSWERS
 from asutil.io import disk
 from asutil.metrics import rankings, registry
 
@@ -270,11 +271,13 @@ def chosen_on_dev(data: dict, one) -> bool:
 
 
 def dev_questions(data: dict, one) -> pd.DataFrame | None:
-    """Values of every dev question of a line about test questions; None if dev chose something or has no scores.
+    """Values of every dev question of a line about test questions; None if dev chose something, has no scores, or is another data set's.
 
     Deviation: D-117.
     """
     if kind(one.record) != "question" or split(one) != "test" or chosen_on_dev(data, one):
+        return None
+    if one.dataset in ANSWERS and ANSWERS[one.dataset].dev_of:
         return None
     if one.folder is None:
         return _committed(one, "per_question_dev") if "per_question_dev" in one.record else None

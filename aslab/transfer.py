@@ -46,7 +46,7 @@ def load(notebook: str, given: dict) -> dict[str, dict[str, Split]]:
         s = settings(notebook, shared | {"dataset": path})
         limits = {"limit": s["question_limit"], "test_limit": s["test_limit"]}
         try:
-            splits = answers.load_answers(path, s["protocol"], **limits, context=context)
+            splits = answers.load_answers(path, s["protocol"], **limits, context=context, needed=("test",))
         except ValueError as error:
             raise ValueError(f"also_rank: {error}") from None
         loaded[name] = {split: splits[split] for split in TESTED if split in splits}

@@ -1,6 +1,7 @@
 """Answer sentence selection data: questions, their candidates in order, and protocols with their published counts."""
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -33,6 +34,7 @@ def load_answers(
     train_limit: int | None = None,
     test_limit: int | None = None,
     columns: dict[str, str] | None = None,
+    needed: Sequence[str] = SPLITS,
 ) -> dict[str, Split]:
     """The splits of an answer sentence selection data set under a protocol.
 
@@ -52,14 +54,18 @@ def load_answers(
         limit: at most that many questions a split, chosen by a hash of their ids.
         train_limit, test_limit: the same for train alone, and for dev and test, each; for these splits they go before `limit`.
         columns: of a user's data or the hub's, what it calls the columns: {"question": "query", "answer": "passage"}.
+        needed: the splits that a user's folder, or a data set of the hub with several splits, must have; the others may be missing.
         context: every candidate has the sentences before and after it. Where only the order of rows shows which these are (asnq,
             newsas2), that order is checked first (`document_order.check`); a data set that cannot give them is refused.
-    Returns: {"train", "dev", "test"}, each a lazy `Split` of `Question`s; of `trecqa_transfer` {"test"}.
+    Returns: {"train", "dev", "test"}, each a lazy `Split` of `Question`s; of `trecqa_transfer` {"test"},
+        of a user's data those that are there.
     Raises: FileNotFoundError, or ValueError that names file and row, what was expected and what came.
     """
     published = isinstance(name, str) and name in ANSWERS
     require_one_of("protocol", protocol, ANSWERS[name].protocols if published else PROTOCOLS)
     require_one_of("train_questions", train_questions, ("all", "with_positive"))
+    for split in needed or ("",):
+        require_one_of("needed", split, SPLITS)
     limits = limits_of(limit, train_limit, test_limit, "question")
     if published and columns:
         raise ValueError(f"columns: those of {name} are known; expected a user's data or a data set of the hub")
@@ -67,10 +73,10 @@ def load_answers(
         made = {"pydocs": _pydocs, "pydocs_more": _pydocs_more}
         splits = made[name]() if name in made else _published(name, protocol, context)
     elif hub_answers.is_data_set(name):
-        splits = hub_answers.load(name, protocol, columns)
+        splits = hub_answers.load(name, protocol, columns, needed)
         name = name if isinstance(name, str) else type(name).__name__
     else:
-        splits = own_answers.load(_path(name), protocol, columns)
+        splits = own_answers.load(_path(name), protocol, columns, needed)
     if context and (unordered := [split for split, questions in splits.items() if not questions.ordered]):
         reason = "a file needs a column document_title, and the rows of a question in the document's order"
         if published:
@@ -104,7 +110,9 @@ def fingerprint_of_answers(name) -> str:
     if path.is_file():
         hashes = [own_answers.DIVISION, path.stem, hub.sha256(path)]
     else:
-        hashes = [hub.sha256(own_answers.split_file(path, split)) for split in SPLITS]
+        paths = own_answers.split_files(path, ("test",))
+        hashes = [hub.sha256(file) for file in paths.values()]
+        hashes += ["without " + split for split in SPLITS if split not in paths]
     return hashlib.sha256("\n".join(hashes).encode()).hexdigest()
 
 
@@ -191,7 +199,7 @@ def _pydocs_more() -> dict[str, Split]:
     whole = _pydocs()
     few = {split: questions.limited(BUDGET_LAPTOP) for split, questions in whole.items()}
     read = np.isin(whole["test"].ids, few["test"].ids)
-    return few | {"test": whole["test"]._keep(~read, "in the test split of pydocs with a limit of 240")}
+    return few | {"test": whole["test"]._keep(~read, f"in the test split of pydocs with a limit of {BUDGET_LAPTOP}")}
 
 
 def _path(name) -> Path:

@@ -30,6 +30,7 @@ class AnswerData:
     triplets: protocol -> triplets of a question, a right and a wrong candidate in the whole train split.
     no_context: why candidates have no sentences around them.
     training_of: of a data set that is a test alone, the data set whose training questions it has.
+    dev_of: of a data set whose dev questions are another's, that other: its dev questions are not counted again.
     """
 
     title: str
@@ -43,6 +44,7 @@ class AnswerData:
     triplets: dict[str, int] = field(default_factory=dict)
     no_context: str | None = None
     training_of: str | None = None
+    dev_of: str | None = None
 
     @property
     def counts(self) -> dict[str, dict[str, tuple[int, int]]]:
@@ -91,7 +93,7 @@ ANSWERS = {
         "clean": _parts(("train", "mixed", 646, 7_660), ("dev", "mixed", 139, 1_717), ("test", "mixed", 1_003, 12_107)),
     }, ordered=True, built=True),
     "pydocs": AnswerData("pydocs", None, {"clean": {}}),
-    "pydocs_more": AnswerData("pydocs, more questions", None, {"clean": {}}),
+    "pydocs_more": AnswerData("more of pydocs", None, {"clean": {}}, dev_of="pydocs"),
 }
 # fmt: on
 

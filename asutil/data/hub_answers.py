@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -9,6 +10,7 @@ import pyarrow as pa
 from ..corpus import sources
 from ..io import hub
 from . import own_answers, table_files, tables
+from .data_sets import SPLITS
 from .questions import Split
 
 # What data sets call the splits; an ending, as in train_de, is that of one part of the data.
@@ -22,17 +24,17 @@ def is_data_set(name) -> bool:
     return sources.is_hub_id(name) and table_files.ending_of(Path(name)) is None
 
 
-def load(name, protocol: str, columns: dict[str, str] | None) -> dict[str, Split]:
-    """The splits of a data set: its own three, or those of one split, which is divided as a file is.
+def load(name, protocol: str, columns: dict[str, str] | None, needed: Sequence[str] = SPLITS) -> dict[str, Split]:
+    """The splits of a data set: its own, or those of one split, which is divided as a file is.
 
     Args:
         name: `owner/name`, `owner/name:configuration`, `owner/name:de` for splits that are called train_de and so on; a `Dataset`
             or `DatasetDict`.
-        columns: as in `load_answers`.
+        columns, needed: as in `load_answers`.
     Raises: FileNotFoundError, or ValueError that names the splits or the columns that came.
     """
     title = name if isinstance(name, str) else "Dataset"
-    parts = _parts(name, title)
+    parts = _parts(name, title, needed)
     wheres = {split: title if len(parts) == 1 else f"{title}, {split}" for split in parts}
     read = {
         split: tables.of_user(part, range(1, len(part) + 1), wheres[split], columns) for split, part in parts.items()
@@ -43,7 +45,7 @@ def load(name, protocol: str, columns: dict[str, str] | None) -> dict[str, Split
 def fingerprint(name) -> str:
     """A hash of the rows, by split and column; the same for a mirror and for the hub."""
     whole = hashlib.sha256()
-    for split, part in _parts(name, name).items():
+    for split, part in _parts(name, name, ("test",)).items():
         for column in part.column_names:
             whole.update(f"{split}\0{column}\0{len(part)}\0".encode())
             for value in part[column].to_pylist():
@@ -51,8 +53,8 @@ def fingerprint(name) -> str:
     return whole.hexdigest()
 
 
-def _parts(given, title) -> dict[str, pa.Table]:
-    """The rows of each split; of a data set with one split under the name `all`."""
+def _parts(given, title, needed: Sequence[str]) -> dict[str, pa.Table]:
+    """The rows of each split that is there, or needed; of a data set with one split under the name `all`."""
     import datasets
 
     ending = ""
@@ -70,9 +72,9 @@ def _parts(given, title) -> dict[str, pa.Table]:
     if len(given) == 1:
         given = {"all": next(iter(given.values()))}
     else:
-        given = {
-            split: _split_of(given, [f"{name}{ending}" for name in names], title) for split, names in NAMES.items()
-        }
+        forms = {split: [f"{name}{ending}" for name in names] for split, names in NAMES.items()}
+        there = [split for split in forms if split in needed or given.keys() & {*forms[split]}]
+        given = {split: _split_of(given, forms[split], title) for split in there}
     # The rows of a data set that was filtered or shuffled are those that it lists, in its order.
     return {split: _with_names(part) for split, part in given.items()}
 

@@ -3,6 +3,7 @@
 import itertools
 import logging
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..draws import text_hash
-from ..io import disk
+from ..io import disk, files
 from . import document_order, table_files, tables
 from .questions import Split, grouped
 from .splits import SPLITS, file_of_split, same_text
@@ -21,10 +22,14 @@ DIVISION = "by question text"  # part of the fingerprint of a divided file: anot
 log = logging.getLogger(__name__)
 
 
-def load(path: Path, protocol: str, columns: dict[str, str] | None = None) -> dict[str, Split]:
-    """The splits of a user's folder or file, as `of_tables` makes them. Args: columns: as in `load_answers`."""
+def load(
+    path: Path, protocol: str, columns: dict[str, str] | None = None, needed: Sequence[str] = SPLITS
+) -> dict[str, Split]:
+    """The splits of a user's folder or file, as `of_tables` makes them. Args: columns, needed: as in `load_answers`."""
     disk.check_made(path)
-    paths = {split: split_file(path, split) for split in SPLITS} if path.is_dir() else {"all": path}
+    paths = split_files(path, needed) if path.is_dir() else {"all": path}
+    if missing := [split for split in SPLITS if path.is_dir() and split not in paths]:
+        log.warning("%s has no file for %s; it holds %s", path, " and ".join(missing), files.listing(path))
     return of_tables({split: tables.read_table(file, columns) for split, file in paths.items()}, paths, path, protocol)
 
 
@@ -68,10 +73,14 @@ def of_tables(read: dict[str, pa.Table], paths: dict, path, protocol: str) -> di
     return splits
 
 
-def split_file(folder: Path, split: str) -> Path:
-    """The file of a split. The hub calls dev `validation`, and a user's folder may."""
-    names = ["{}", *["validation"] * (split == "dev")]
-    return file_of_split(folder, split, [f"{name}{suffix}" for name in names for suffix in tables.SUFFIXES])
+def split_files(folder: Path, needed: Sequence[str] = SPLITS) -> dict[str, Path]:
+    """The file of each split that is there, or needed. The hub calls dev `validation`, and a user's folder may."""
+    paths = {}
+    for split in SPLITS:
+        names = ["{}", *["validation"] * (split == "dev")]
+        forms = [f"{name}{suffix}" for name in names for suffix in tables.SUFFIXES]
+        paths[split] = file_of_split(folder, split, forms, optional=split not in needed)
+    return {split: path for split, path in paths.items() if path}
 
 
 def _grouped(split: str, table: pa.Table, path) -> Split:
@@ -112,7 +121,7 @@ def _warn_of_candidates(questions: Split, path) -> None:
 def _warn_of_leaks(splits: dict[str, Split], folder) -> None:
     """Say which splits share questions: figures on them are too high."""
     right = {split: _right_answers(questions) for split, questions in splits.items()}
-    for one, other in itertools.combinations(SPLITS, 2):
+    for one, other in itertools.combinations(splits, 2):
         shared = [text for text in right[other] if text in right[one]]
         if shared:
             known = sum(bool(right[other][text] & right[one][text]) for text in shared)

@@ -108,6 +108,8 @@ def test_an_embedder_is_handed_on_as_a_sentence_transformer(run, tokenizer, tmp_
         searched = "cosine" if by == "cosine" else "distance"
         assert nearest.usual_of_vectors(in_run) == nearest.usual_of_vectors(handed_on) == searched
         assert in_run.identity == handed_on.identity, "vectors of one are vectors of the other"
+        scores = SentenceTransformer(str(again), device="cpu").similarity(theirs[:1], theirs)[0]
+        assert np.allclose(scores, nearest.similarity(theirs[[0] * len(theirs)], theirs, searched), atol=1e-3)
 
 
 @pytest.mark.parametrize(

@@ -489,6 +489,10 @@ def test_a_seed_pre_trains_on_its_own_where_the_budget_says_so():
         assert before.notebook == "pretrain" and before.seed == (job.seed if job.dataset == "nq_sentences" else 0)
         assert job.parameters["model"] == before.folder.as_posix()
     assert [job.seed for job in jobs if job.notebook == "pretrain"] == [0, 2]
+    again = plan("laptop", rows=["roberta_base", "roberta_sp"], data_sets=["pydocs_more"])
+    chains = [("roberta_sp", notebook, seed) for notebook in ("pretrain", "finetune") for seed in range(3)]
+    asked = [("roberta_base", "finetune", seed) for seed in range(3)] + chains  # the budget's seeds alone, not the row's more seeds
+    assert [(job.row, job.notebook, job.seed) for job in again] == asked
 
 
 def test_a_student_learns_from_the_run_before_it_and_starts_from_the_backbone():

@@ -28,6 +28,13 @@ def test_a_new_measure_does_not_rename_the_columns_of_old_records(monkeypatch, n
     assert records.per_question(line).iloc[0].to_dict() == dict(zip(columns, range(len(columns))))
 
 
+def test_dev_questions_of_another_data_set_do_not_count_again():
+    record = {"notebook": "finetune", "settings": {}, "metrics": {"test": {}}, "per_question_dev": [["a", 1, 0.5, 1.0]]}
+    line = lambda dataset: SimpleNamespace(record=record, folder=None, row="row", dataset=dataset, budget="small", seed=0, earlier=[])
+    dev = lambda dataset: records.dev_questions({"budgets": {}, "rows": {"row": {}}}, line(dataset))
+    assert list(dev("pydocs").index) == ["a"] and dev("pydocs_more") is None
+
+
 def test_dev_and_test_together_have_the_measures_of_both(monkeypatch):
     """A measure that was added after a run is in the values of dev, which are computed today, and not in those of test."""
     table = lambda names, **columns: pd.DataFrame(columns, index=pd.Index(names, name="question_id"))

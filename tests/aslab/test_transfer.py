@@ -96,6 +96,16 @@ def test_another_data_set_without_an_order_has_no_context(tables, tmp_path, cont
         assert isinstance(started.exception, PapermillException) and list((tmp_path / "runs").glob("finetune-*"))
 
 
+def test_a_folder_with_a_test_file_alone_is_ranked_too(tables, tmp_path):
+    (tmp_path / "test.tsv").write_text(TABLE.format("own"))
+    (splits,) = transfer.load("finetune", given(tables, f"{tmp_path}")).values()
+    assert list(splits) == ["test"] and len(splits["test"]) == 40
+    words = ["-p", "dataset", tmp_path, "-p", "runs_dir", tmp_path / "runs", "--engine", "none"]
+    assert invoke("finetune", *words).exit_code == 2 and not (tmp_path / "runs").exists()
+    started = invoke("rank", *words)
+    assert isinstance(started.exception, PapermillException), started.output
+
+
 def test_questions_that_a_model_was_trained_on_are_no_transfer(tables, tmp_path):
     """By the run itself, and by a run that its model came from or learnt from; a pre-training saw none."""
     chain = {"finetune-a-0123456789ab": {"dataset": "trecqa"}, "finetune-b-0123456789ac": {"model": "finetune-a-0123456789ab"}}

@@ -7,7 +7,7 @@ from collections import Counter
 import datasets
 import pytest
 
-from asutil.data import answers, load_answers
+from asutil.data import answers, hub_answers, load_answers
 from asutil.io import hub
 
 SIZES = {"train": 40, "validation": 9, "test": 12}
@@ -122,6 +122,18 @@ def test_a_class_is_known_by_its_name_in_any_order(names, wrong_first):
     other = made.cast_column("label", datasets.ClassLabel(names=["entailment", "not_entailment"]))
     with pytest.raises(ValueError, match="row 1: expected the label 0 or 1, got '(not_)?entailment'"):
         load_answers(other)
+
+
+def test_splits_that_are_not_needed_may_be_missing():
+    without = datasets.DatasetDict({split: part for split, part in loaded().items() if OURS[split] != "train"})
+    read = load_answers(without, needed=["test"])
+    assert {split: texts_of(part) for split, part in read.items()} == {OURS[split]: rows(split) for split in without}
+    assert len({hub_answers.fingerprint(made) for made in (without, loaded())}) == 2
+    with pytest.raises(ValueError, match="expected one split train, got validation, test"):
+        load_answers(without)
+    for wrong in (["tset"], []):
+        with pytest.raises(ValueError, match="needed: "):
+            load_answers(without, needed=wrong)
 
 
 def test_one_dataset_is_divided_as_a_file_is_and_only_its_own_rows_count(tmp_path):

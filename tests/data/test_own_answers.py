@@ -317,6 +317,25 @@ def test_dev_may_be_called_validation(tmp_path):
         load_answers(tmp_path)
 
 
+@pytest.mark.parametrize("there", [["test"], ["dev", "test"], ["train", "test"]])
+def test_a_folder_may_lack_the_splits_that_are_not_needed(tmp_path, caplog, there):
+    for split in ("train", "dev", "test"):
+        table(rows_of([split, "shared"])).to_csv(tmp_path / f"{split}.csv", index=False)
+    whole, known = answers.fingerprint_of_answers(tmp_path), load_answers(tmp_path)
+    for split in {"train", "dev"} - {*there}:
+        (tmp_path / f"{split}.csv").unlink()
+    assert {split: list(few) for split, few in load_answers(tmp_path, needed=["test"]).items()} == {
+        name: list(known[name]) for name in there
+    }
+    assert answers.fingerprint_of_answers(tmp_path) != whole
+    assert f"has no file for {' and '.join({'train', 'dev'} - {*there})}; it holds" in caplog.text or len(there) == 1
+    with pytest.raises(FileNotFoundError, match=f"expected one of {'dev' if 'train' in there else 'train'}.tsv"):
+        load_answers(tmp_path)
+    (tmp_path / "test.csv").unlink()
+    with pytest.raises(FileNotFoundError, match="expected one of test.tsv"):
+        load_answers(tmp_path, needed=["test"])
+
+
 def test_ids_that_are_made_from_a_name_have_no_white_space(tmp_path):
     for name, stem in (("my  questions (1).csv", "my-questions-(1)"), ("plain.v2.csv", "plain.v2"), ("packed.CSV.gz", "packed")):
         text = io.StringIO()

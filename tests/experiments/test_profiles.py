@@ -54,8 +54,9 @@ def project(tmp_path, monkeypatch):
     def change(slug, data):
         data["budgets"] = {name: of for name, of in data["budgets"].items() if (slug, name) == ("sentence_objectives", "laptop")}
         if data["budgets"]:
-            data["budgets"]["laptop"] |= {"rows": ["roberta_ssp", "roberta_psd"], "seeds": [0], "more_seeds": {}}
-            data["demo"] = {"budget": "laptop", "rows": ["roberta_psd"], "seeds": [0]}
+            alone = {"more_seeds": {}, "more_datasets": {}, "pretrain_each": []}
+            data["budgets"]["laptop"] |= {"rows": ["roberta_ssp", "roberta_psd"], "seeds": [0]} | alone
+            data["demo"] = {"budget": "laptop", "data_sets": ["pydocs"], "rows": ["roberta_psd"], "seeds": [0]}
 
     copied_project(tmp_path, change, PAPERMILL)
     plan = {" ".join(shlex.split(job.command)[1:]): job.folder.name for job in plans.jobs("sentence_objectives", "laptop")}

@@ -112,9 +112,10 @@ disk.write_json(folder / "record.json", {{**runs.hashes(folder), "seed": given["
 def test_the_seeds_follow_a_search_with_its_best_settings(tmp_path):
     def change(slug, data):
         if slug == "sentence_objectives":
-            laptop = {"rows": ["roberta_base"], "seeds": [0, 1], "more_seeds": {}, "search": {"epochs": [2, 3, 1], "datasets": ["pydocs"]}}
-            data["budgets"] = {"laptop": data["budgets"]["laptop"] | laptop}
-            data["demo"] = {"budget": "laptop", "rows": ["roberta_base"], "seeds": [0]}
+            laptop = {"rows": ["roberta_base"], "seeds": [0, 1], "search": {"epochs": [2, 3, 1], "datasets": ["pydocs"]}}
+            alone = {"more_seeds": {}, "more_datasets": {}, "pretrain_each": []}
+            data["budgets"] = {"laptop": data["budgets"]["laptop"] | laptop | alone}
+            data["demo"] = {"budget": "laptop", "data_sets": ["pydocs"], "rows": ["roberta_base"], "seeds": [0]}
 
     copied_project(tmp_path, change, PAPERMILL)
     environment = {**os.environ, "ASUTIL_PROJECT": str(tmp_path), "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}"}

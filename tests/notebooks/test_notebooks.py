@@ -207,6 +207,15 @@ def test_rankers_are_compared_on_the_same_questions_and_their_scores_are_kept(li
     shutil.rmtree(made)
 
 
+def test_all_questions_of_a_folder_with_a_test_file_alone_are_ranked(tmp_path, questions_file):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / f"test{questions_file.suffix}").write_bytes(questions_file.read_bytes())
+    papermill("rank", tmp_path, models="bm25", dataset=tmp_path / "mine")
+    (made,) = tmp_path.glob("rank-*")
+    measured = rundir.read_record(made)["metrics"]["bm25"]
+    assert list(measured) == ["test"] and measured["test"]["questions"] == 30
+
+
 @pytest.mark.parametrize(
     ("given", "message"), [({"objectiv": "ssp"}, "did you mean 'objective'?"), ({"corpus": "nowhere.jsonl"}, "does not exist")]
 )

@@ -84,7 +84,8 @@ def project_in(folder: Path) -> Path:
     paper = folder / "experiments" / "sentence_objectives.yml"  # the demonstration's rows are here
     rows = paper.read_text("utf-8")
     own = {
-        "[pydocs]": "[asked.jsonl]",
+        " datasets: [pydocs]": " datasets: [asked.jsonl]",
+        "data_sets: [pydocs]": "data_sets: [asked.jsonl]",
         "corpus: pydocs": "corpus: mine.jsonl",
         "{wikiqa: pydocs}": "{wikiqa: asked.jsonl}",
         "rows: [roberta_base, roberta_psd, roberta_ssp]": "rows: [roberta_sp, roberta_psd]",

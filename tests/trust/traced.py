@@ -34,7 +34,7 @@ NAMES = {
         "all_sentences": "all sentences",
     },
     **{f"{name}_from_nq_sentences": f"{title}, trained on NQ sentences" for name, title in RANKED.items()},
-    **{"pydocs_evidence": "pydocs evidence", "pydocs_claims": "pydocs claims"},
+    **{"pydocs_more": "more of pydocs", "pydocs_evidence": "pydocs evidence", "pydocs_claims": "pydocs claims"},
     **{"nq_sentences": "NQ sentences", "selqa": "SelQA", "trecqa_transfer": "TREC-QA, transfer"},
 }
 BY_QUESTION = {

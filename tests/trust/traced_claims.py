@@ -41,7 +41,7 @@ def claims(root: Path, name: str):
     """The claims with runs or a reason for none, the others below one line; then those that the laptop asks."""
     paper = Paper(root, name)
     verdicts = on_papers_data(paper)
-    every = [told(paper, claim) for claim in paper.claims()]
+    every = [told(paper, claim) for claim in paper.claims() if claim["id"] in verdicts]
     known = {name for name, one in verdicts.items() if one.word != "not run"} | {one.claim["id"] for one in every if one.seeds}
     yield from (claim_line(paper, one, verdicts) for one in every if one.claim["id"] in known)
     without = [one for one in every if one.claim["id"] not in known]
@@ -49,10 +49,11 @@ def claims(root: Path, name: str):
         yield f"{len({one.claim['id'] for one in without})} of {len(verdicts)} claims without runs of ours"
     yield from (claim_line(paper, one, verdicts) for one in without)
     yield "Budget laptop, pydocs. Differences in points over questions and seeds."
-    for one in judged(paper):
+    for one in sorted(judged(paper), key=lambda one: "stated" in one.told.claim):
         if one.family == "laptop":
             ours = [points(one.told.primary), "ours", str(one.told.seeds)] if one.told.seeds else [NONE] * 3
-            yield [compared(paper, one.told.claim), one.told.claim["sign"], *ours, f"{one.word} {one.told.reason}".strip()]
+            head = dated(compared(paper, one.told.claim), one.told.claim)
+            yield [head, one.told.claim["sign"], *ours, f"{one.word} {one.told.reason}".strip()]
 
 
 def claim_line(paper: Paper, one: Told, verdicts: dict[str, Judged]) -> list[str]:
@@ -87,7 +88,7 @@ def findings(root: Path, name: str):
 
 def sentence(paper: Paper, one: Judged) -> str:
     claim = one.told.claim
-    head = "" if one.family == "laptop" else f"{claim['claim']} {dated(claim['where'], claim)} "
+    head = "" if one.family == "laptop" and "stated" not in claim else f"{claim['claim']} {dated(claim['where'], claim)} "
     if not one.told.seeds:
         return f"{head}{compared(paper, claim)}: {one.word} {one.told.reason}".strip()
     sample = "dev and test" if one.told.pooled else side(one.told.ours[0])

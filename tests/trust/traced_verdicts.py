@@ -145,7 +145,8 @@ def verdict(sign: str, test: Test | None, adjusted: float) -> str:
 
 def judged(paper: Paper) -> list[Judged]:
     """Every claim of a paper by MAP, or its first metric, and after them those that the laptop asks; by family."""
-    asked = [(needed(paper, claim), told(paper, claim)) for claim in paper.claims() if claim["metric"] == primary(paper, claim["id"])]
+    own = [(needed(paper, claim), claim) for claim in paper.claims() if claim["metric"] == primary(paper, claim["id"])]
+    asked = [(family, told(paper, claim, (family,) if family == "laptop" else BUDGETS)) for family, claim in own]
     entry, first = paper.data["budgets"].get("laptop", {"rows": []}), {}
     for claim in paper.claims():
         dataset = entry.get("asked_of", {}).get(claim["dataset"])
@@ -172,7 +173,7 @@ def primary(paper: Paper, name: str) -> str:
 def needed(paper: Paper, claim: dict) -> str:
     """The first budget of the paper's file that has both rows and the data set of a claim."""
     ranked, _, name = claim["dataset"].removesuffix("_dev").removesuffix("_test").rpartition("_from_")
-    for budget in EVERY[1:]:
+    for budget in EVERY:
         entry = paper.data["budgets"].get(budget, {"rows": []})
         if ranked and ranked not in entry.get("also_rank", {}).get(name, []):
             continue

@@ -22,8 +22,8 @@ def claims_table(data: dict, runs: pd.DataFrame) -> str:
     Deviation: D-116, D-117, D-118.
     """
     verdicts = {one.outcome.claim["id"]: one for one in claims.judged(data, runs) if one.family != claims.PYDOCS}
-    asked = [claim for claim in papers.claims(data) if claim["id"] in verdicts]
-    outcomes = [comparisons.outcome(data, runs, claim) for claim in asked]
+    on_papers_data = [claim for claim in papers.claims(data) if claim["id"] in verdicts]
+    outcomes = [comparisons.outcome(data, runs, claim) for claim in on_papers_data]
     known = {name for name, one in verdicts.items() if one.word != claims.NOT_RUN}
     known |= {outcome.claim["id"] for outcome in outcomes if outcome.where}
     heads = ["Claim", "Row A − row B", "Printed", "Ours [95 %]", "On test alone", "Verdict"]
@@ -80,7 +80,7 @@ def stacked(test) -> Html:
 def laptop_claims_table(data: dict, runs: pd.DataFrame) -> str:
     """The claims of budget laptop on pydocs, by their primary metric: committed runs and verdict, then local runs.
 
-    Hypotheses about more of its questions are the last lines.
+    The last lines are the hypotheses on `pydocs_more`, with the day on which they were stated.
     """
     body = []
     every = [one for one in claims.judged(data, runs) if one.family == claims.PYDOCS]
@@ -90,7 +90,7 @@ def laptop_claims_table(data: dict, runs: pd.DataFrame) -> str:
         local = [comparisons.outcome(data, runs, claim, pair) for pair in pairs if pair.source == HERE]
         lines = [(one.outcome, markup.said(one.word, one.outcome.reason))] if one.outcome.where or not local else []
         lines += [(outcome, outcome.reason) for outcome in local]  # a verdict is on committed runs
-        head = [markup.cell(rows_of_claim(data, claim), rowspan=str(len(lines)))]
+        head = [markup.cell(comparisons.with_day(rows_of_claim(data, claim), claim), rowspan=str(len(lines)))]
         head.append(markup.cell(claim["sign"], rowspan=str(len(lines))))
         for outcome, word in lines:
             where = outcome.where

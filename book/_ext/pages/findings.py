@@ -36,7 +36,7 @@ def _sentence(data: dict, one: Judged) -> Html:
     """A claim, what was compared, and the result; on pydocs the claim's own words, which name other data, are left out."""
     claim, where = one.outcome.claim, one.outcome.where
     words, rows = "", comparisons.rows_of_claim(data, claim)
-    if one.family != PYDOCS:
+    if one.family != PYDOCS or "stated" in claim:
         words = f"<q>{escape(claim['claim'])}</q> <small>{escape(comparisons.with_day(claim['where'], claim))}</small> "
     if where is None:
         return Html(f"{words}{escape(rows)}: {markup.said(one.word, one.outcome.reason)}")

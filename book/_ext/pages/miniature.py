@@ -32,7 +32,7 @@ class Questions(NamedTuple):
     def title(self) -> str:
         if self.dataset == PRETRAINING:
             return "the task of each row on held-out documents; F1 is that of class 1"
-        return f"{self.dataset}, our own {self.kind}"
+        return f"{NAMES.get(self.dataset, self.dataset)}, our own {self.kind}"
 
 
 @pages.register("results", on_page=True, of_paper=True)
