@@ -63,14 +63,16 @@ class Example(NamedTuple):
 def best_pairs(data: dict, runs: pd.DataFrame, before: str, after: str) -> list[comparisons.Pair]:
     """The best pair of two rows on each data set: the largest budget, most seeds, this machine's runs among equals.
 
-    Columns of a paper's tables that are one split of a data set are left out: test questions are shown.
+    Left out are columns of a paper's tables that are one split of a data set, since test questions are shown, and more questions of
+    a data set that is there.
     """
     for name in (before, after):
         papers.one_of(name, data["rows"], data["slug"], "row")
     printed = [name for own in data["tables"].values() for name in own["datasets"]]
     best = []
     for dataset in dict.fromkeys([*printed, *runs.dataset]):
-        if dataset not in (plan.TRANSFER, papers.NOTEBOOKS["pretrain"], *SPLITS):
+        more = dataset in ANSWERS and ANSWERS[dataset].dev_of
+        if not more and dataset not in (plan.TRANSFER, papers.NOTEBOOKS["pretrain"], *SPLITS):
             pairs = list(comparisons.pairs(runs, after, before, dataset, rundir.BUDGETS))
             best += sorted(pairs, key=lambda p: (rundir.BUDGETS.index(p.budget), len(p.seeds), p.source == HERE))[-1:]
     return best

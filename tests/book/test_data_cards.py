@@ -1,5 +1,7 @@
 """Cards: the same headings everywhere, and the counts that the code asserts."""
 
+import collections
+import itertools
 import json
 import re
 from pathlib import Path
@@ -73,6 +75,29 @@ def test_counts_of_embedded_data_with_the_pinned_versions(name, load, entries, m
     assert front["fingerprint"] == docstrings.fingerprint_of_docstrings(docstrings.NUMPYDOC)
     kept = {side: dict(zip(("questions", "candidates"), split.report["kept"].values())) for side, split in load(name).items()}
     assert front["counts"] == {"clean": kept}
+
+
+def test_what_the_card_of_more_of_pydocs_says_of_questions_that_are_not_independent_is_in_the_records():
+    """Standard errors of the mean of a difference with clusters as units; with both, their variances less that of single questions."""
+    _, body = parts(FOLDER / "pydocs_more.md")
+    rows, place = FOLDER.parent / "results" / "sentence_objectives", "pydocs_more-laptop-seed{}.json"
+    read = lambda row, seed: json.loads((rows / row / place.format(seed)).read_text("utf-8"))["per_question"]
+    gain = collections.Counter()
+    for row, sign in (("roberta_sp", 1), ("roberta_base", -1)):
+        for name, _, precision, _ in itertools.chain.from_iterable(read(row, seed) for seed in range(3)):
+            gain[name] += sign * precision / 3
+    mean, variances = sum(gain.values()) / len(gain), []
+    for unit in (str, lambda name: name.rpartition(":")[0], lambda name: name.rpartition(":")[2].partition("#")[0]):
+        sums = collections.Counter()
+        for name, value in gain.items():
+            sums[unit(name)] += value - mean
+        variances.append(len(sums) / (len(sums) - 1) * sum(value**2 for value in sums.values()) / len(gain) ** 2)
+    alone, docstrings, names, both = (100 * value**0.5 for value in (*variances, variances[1] + variances[2] - variances[0]))
+    assert f"{len({name.rpartition(':')[0] for name in gain})} docstrings" in body and f"The {len(gain):,} questions" in body
+    errors = (
+        f"{alone:.2f} points with single questions as units, {docstrings:.2f} with docstrings, {names:.2f} with names, and {both:.2f} with"
+    )
+    assert errors in " ".join(body.split())
 
 
 def test_what_the_card_of_wikiqa_says_of_orders_without_a_model_is_in_the_records():

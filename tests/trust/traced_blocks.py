@@ -28,7 +28,7 @@ def pairs(paper: Paper, before: str, after: str):
     printed = [dataset for table in paper.data["tables"].values() for dataset in table["datasets"]]
     for dataset in dict.fromkeys([*printed, *(one["dataset"] for one in paper.records)]):
         ours, other, count = paper.pair(after, before, dataset, EVERY)
-        if count and dataset not in ("pretraining", "transfer") and not dataset.endswith(("_dev", "_test")):
+        if count and dataset not in ("pretraining", "transfer", "pydocs_more") and not dataset.endswith(("_dev", "_test")):
             seeds = sorted({one["seed"] for side in (ours, other) if not untrained(side) for one in side}) or [ours[0]["seed"]]
             yield (
                 dataset,
