@@ -48,7 +48,7 @@ def test_the_verdicts_that_the_summaries_name(paper, family):
 
 
 def test_what_made_the_gain_of_sp_on_pydocs_smaller():
-    """Of three pre-trainings the first is that of pydocs; its model gains two fifths less on more questions, the others one point and none."""
+    """The first of three pre-trainings is that of pydocs: its model gains two fifths less than there, the others a point and none."""
     test = lambda row, dataset: [one["metrics"]["test"]["map"] for one in committed(SENTENCES, row, dataset, "laptop")][:3]
     gains = {
         dataset: 100 * np.subtract(test("roberta_sp", dataset), test("roberta_base", dataset)) for dataset in ("pydocs", "pydocs_more")
