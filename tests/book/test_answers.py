@@ -197,6 +197,7 @@ def test_shuffled_labels_bring_a_third_of_the_gain_of_sp():
 @pytest.mark.slow
 def test_drawing_docstrings_instead_of_questions_keeps_what_is_supported_or_suggestive_above_zero():
     """The paragraph of *Significance* on pydocs; the name of a question begins with its docstring: module.function:parameter."""
+    questions_of = lambda data, line: records.per_question(line) if records.pooled(data, line) is None else records.pooled(data, line)
     page, draw, seen = (ROOT / "book" / "significance.md").read_text("utf-8"), np.random.default_rng(0), 0
     for paper in papers.PAPERS:
         data, runs = comparisons.rows_and_runs(paper)
@@ -206,7 +207,7 @@ def test_drawing_docstrings_instead_of_questions_keeps_what_is_supported_or_sugg
             claim, where = one.outcome.claim, one.outcome.where
             rows = (where.of(claim[row]).itertuples() for row in ("row_a", "row_b"))
             ours, other = (
-                pd.concat([records.pooled(data, line)["average_precision"] for line in lines], axis=1).mean(axis=1) for lines in rows
+                pd.concat([questions_of(data, line)["average_precision"] for line in lines], axis=1).mean(axis=1) for lines in rows
             )
             deltas = ours - other.reindex(ours.index)
             docstrings = deltas.groupby([str(name).rpartition(":")[0] for name in deltas.index])
@@ -214,7 +215,8 @@ def test_drawing_docstrings_instead_of_questions_keeps_what_is_supported_or_sugg
             drawn = draw.integers(len(sums), size=(10_000, len(sums)))
             low, _ = np.percentile(sums[drawn].sum(1) / sizes[drawn].sum(1), [2.5, 97.5])
             assert low > 0
-            assert f"{len(deltas)} questions are about {len(sums)}" in page
+            of_more = " of [more of pydocs](#more-of-pydocs)" * (claim["dataset"] == "pydocs_more")
+            assert f"{len(deltas):,} questions{of_more} are about {len(sums)}" in page
             seen += 1
     assert seen > 3
 
@@ -232,6 +234,8 @@ def test_libraries_give_one_figure_where_no_right_and_wrong_candidate_tie():
     most, questions = max(tied.pop("pydocs"))
     tied.pop(questions, None)  # re-ranked pydocs, whose record names its runs alone
     assert f"in at most {most} of {questions} questions" in page
+    most, questions = max(tied.pop("pydocs_more"))
+    assert f", and {most} of the {questions:,} further ones" in page
     most, questions = max(tied.pop("selqa"))
     assert f"on SelQA alone, in {most} of {questions:,} questions" in page
     assert len(tied) >= 4 and not any(count for figures in tied.values() for count, _ in figures)

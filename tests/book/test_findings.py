@@ -2,6 +2,7 @@
 and from ours.
 """
 
+import collections
 import json
 import re
 from functools import cache
@@ -215,12 +216,19 @@ def test_the_script_that_checks_a_number_gives_the_number(capsys, monkeypatch):
 
 
 def test_runs_that_name_one_pre_training_start_from_the_same_weights():
-    """A pre-training that is made again is another model: what starts from it is then made again, too."""
-    weights = {}
-    for path in sorted((ROOT / "results").glob("*/*/*-seed*.json")):
+    """A pre-training that is made again is another model: all that starts from it on a data set is then made again, too.
+
+    Both have a record of their own, that of the second among the repeats.
+    """
+    weights, made = {}, collections.defaultdict(list)
+    for path in [*(ROOT / "results").glob("*/*/*-seed*.json"), *(ROOT / "results" / "repeats").glob("*/*/*-seed*.json")]:
         own = json.loads(path.read_text("utf-8"))
-        for run in (own, *own.get("earlier", ())):
+        if own.get("notebook") == "pretrain":
+            made[own["name"]].append(own.get("weights_sha256"))
+        for run in own.get("earlier", ()):
             if run.get("notebook") == "pretrain" and "weights_sha256" in run:  # older records have no hash of earlier weights
-                first, of = weights.setdefault(run["name"], (run["weights_sha256"], path))
+                first, of = weights.setdefault((run["name"], own["dataset"]), (run["weights_sha256"], path))
                 assert run["weights_sha256"] == first, f"{path} and {of} name one pre-training, {run['name']}, and have other weights"
     assert len(weights) > 20
+    unknown = [name for (name, _), (known, _) in weights.items() if name in made and known not in made[name]]
+    assert not unknown, "no record of a pre-training has these weights"
