@@ -92,8 +92,8 @@ def _judged(data: dict, runs: pd.DataFrame) -> list[Judged]:
     primary = papers.primary_metrics(data)
     decided = lambda claims: [claim for claim in claims if claim["metric"] == primary[claim["id"]]]
     own = [(papers.first_budget(data, claim) or "paper", claim) for claim in decided(papers.claims(data))]
-    outcome = lambda budget: on_pydocs if budget == PYDOCS else comparisons.outcome
-    asked = [(budget, outcome(budget)(data, runs, claim)) for budget, claim in own]
+    tests = {PYDOCS: on_pydocs}
+    asked = [(family, tests.get(family, comparisons.outcome)(data, runs, claim)) for family, claim in own]
     if PYDOCS in data.get("budgets", {}):
         asked += [(PYDOCS, on_pydocs(data, runs, claim)) for claim in decided(papers.claims_asked(data, PYDOCS))]
     families = {}

@@ -71,10 +71,8 @@ def test_tokens_are_the_most_that_settings_allow():
     assert hours.tokens_of("finetune", three) == 3 * 8_672 * 128
     assert hours.examples_of("finetune", three | {"question_limit": 97})[0] == 8_672 * 97 // 873
     claims = {"dataset": "climate_fever", "head": "ie_1", "k": 5}
-    few = [
-        hours.examples_of("verify_claims", claims | limit)[0] for limit in ({}, {"claim_limit": 40}, {"claim_limit": 40, "train_limit": 9})
-    ]
-    assert few == [981, 40, 9]
+    limits = [{}, {"claim_limit": 40}, {"claim_limit": 40, "train_limit": 9}]
+    assert [hours.examples_of("verify_claims", claims | limit)[0] for limit in limits] == [981, 40, 9]
     assert hours.tokens_of("finetune", three | {"dataset": "mine.tsv"}) is None
     assert estimate(run(dataset="mine.tsv"), dataset="mine.tsv").hours is None
 

@@ -94,10 +94,10 @@ def test_what_the_card_of_more_of_pydocs_says_of_questions_that_are_not_independ
         variances.append(len(sums) / (len(sums) - 1) * sum(value**2 for value in sums.values()) / len(gain) ** 2)
     alone, docstrings, names, both = (100 * value**0.5 for value in (*variances, variances[1] + variances[2] - variances[0]))
     assert f"{len({name.rpartition(':')[0] for name in gain})} docstrings" in body and f"The {len(gain):,} questions" in body
-    errors = (
+    said = (
         f"{alone:.2f} points with single questions as units, {docstrings:.2f} with docstrings, {names:.2f} with names, and {both:.2f} with"
     )
-    assert errors in " ".join(body.split())
+    assert said in " ".join(body.split())
 
 
 def test_what_the_card_of_wikiqa_says_of_orders_without_a_model_is_in_the_records():
