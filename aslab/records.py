@@ -1,6 +1,7 @@
 """The records of a paper's rows, committed or local: split, figures, values of questions, chain of runs."""
 
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 
 import pandas as pd
@@ -52,8 +53,14 @@ def records(paper: str, results: str | Path = "results", runs_dir: str | Path = 
 
 def committed(paper: str, results: str | Path = "results") -> pd.DataFrame:
     """The committed records among `records`: files are read, and nothing is planned. Raises: as `records`."""
-    known = papers.read(paper)["rows"]
-    lines = pd.DataFrame(list(_committed_records(known, rundir.root() / results / paper)), columns=COLUMNS)
+    files = tuple(sorted((rundir.root() / results / paper).glob("*/*.json")))
+    states = tuple((state.st_mtime_ns, state.st_size) for state in map(Path.stat, files))
+    return _read(frozenset(papers.read(paper)["rows"]), files, states)
+
+
+@lru_cache(maxsize=len(papers.PAPERS))  # a page after the other asks for them: read again only where a file has changed
+def _read(rows: frozenset, files: tuple[Path, ...], states: tuple) -> pd.DataFrame:
+    lines = pd.DataFrame(list(_committed_records(rows, files)), columns=COLUMNS)
     return lines.assign(record=with_zero_shot(lines))
 
 
@@ -72,16 +79,16 @@ def with_zero_shot(lines: pd.DataFrame) -> list[dict]:
     return completed
 
 
-def _committed_records(rows: dict, folder: Path):
-    for path in sorted(folder.glob("*/*.json")):
-        file = f"{folder.name}/{path.parent.name}/{path.name}"
+def _committed_records(rows: frozenset, files: tuple[Path, ...]):
+    for path in files:
+        file = "/".join(path.parts[-3:])
         try:
             record = disk.read_json(path)
             row, dataset, budget, seed = (record[key] for key in COLUMNS[:4])
         except (ValueError, KeyError) as error:
             raise ValueError(f"{file} is damaged: {error}") from error
         own = f"{row}/{dataset}-{budget}-seed{seed}.json"
-        if path != folder / own or row not in rows:
+        if "/".join(path.parts[-2:]) != own or row not in rows:
             raise ValueError(f"{file} holds the record of {own}, or of a row that the paper lacks")
         name, earlier = record.get("name", path.stem), record.get("earlier", [])
         yield row, dataset, budget, seed, COMMITTED, name, None, record, earlier

@@ -220,8 +220,12 @@ def by_seed(rows: Iterable[pd.DataFrame], metric: str, of=per_question) -> list[
 
 
 def over_both(pair: Pair, row: str, other: str, metric: str, of=per_question) -> Comparison | None:
-    """`over_questions_and_seeds` of two rows; None as `values_of`, or for one seed without a variance to borrow."""
-    compared = values_of(pair, row, other, metric, of)
+    """`tested` of two rows: one row against the other over questions and seeds."""
+    return tested(values_of(pair, row, other, metric, of))
+
+
+def tested(compared: Values | None) -> Comparison | None:
+    """`over_questions_and_seeds` of the values of two rows; None without values, or for one seed without a variance to borrow."""
     if compared is None:
         return None
     one_seed = any(table.ndim == 2 and len(table) < 2 for table in (compared.ours, compared.baseline))
@@ -261,10 +265,11 @@ def outcome(data: dict, runs: pd.DataFrame, claim: dict, where: Pair | None = No
         declared = claim.get("not_testable", {}).get(papers.first_budget(data, claim) or "paper", "")
         return Outcome(claim, declared or testable.of_rows(data, (row, other), claim["dataset"]))
     samples = (per_question, partial(records.dev_questions, data), partial(records.pooled, data))
-    test, dev, pooled = (over_both(where, row, other, metric, sample) for sample in samples)
+    each = [values_of(where, row, other, metric, sample) for sample in samples]
+    test, dev, pooled = map(tested, each)
     declared = claim.get("not_testable", {}).get(where.budget, "")
     reason = declared or testable.of_pair(data, where, claim)
-    decides = values_of(where, row, other, metric, samples[2] if pooled else per_question)
+    decides = each[2] if pooled else each[0]
     if decides is None:
         return Outcome(claim, reason, where)
     questions = decides.ours.shape[-1]

@@ -1,6 +1,7 @@
 """Answer sentence selection data: questions, their candidates in order, and protocols with their published counts."""
 
 import hashlib
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -180,14 +181,15 @@ def _check_positives(questions: Split, published: float, where: str) -> None:
 
 
 def _pydocs() -> dict[str, Split]:
-    rows = {split: [] for split in SPLITS}
+    columns = {split: defaultdict(list) for split in SPLITS}
     documents = plugins.pydocs("documents")
     for question in documents.questions():
-        own = {"question_id": question.id, "question": question.text}
-        for number, text in enumerate(question.sentences):
-            label = int(number in question.positive)
-            rows[documents.split_of(question.function)].append(own | {"answer": text, "label": label})
-    checked = {split: tables.checked(pa.Table.from_pylist(rows[split]), "pydocs") for split in SPLITS}
+        own, size = columns[documents.split_of(question.function)], len(question.sentences)
+        own["question_id"] += size * [question.id]
+        own["question"] += size * [question.text]
+        own["answer"] += question.sentences
+        own["label"] += [number in question.positive for number in range(size)]
+    checked = {split: tables.checked(pa.table(columns[split]), "pydocs") for split in SPLITS}
     return {
         split: grouped(split, table, "pydocs", "pydocs", ordered=True).under("mixed")
         for split, table in checked.items()
