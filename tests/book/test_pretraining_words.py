@@ -26,7 +26,7 @@ VERDICTS = {
     },
     (SENTENCES, "laptop"): {
         **{"sp_wikiqa": SUPPORTED, "sp_not_the_data": SUGGESTIVE, "ssp_wikiqa_electra": INCONCLUSIVE},
-        **{"sp_pydocs_more": INCONCLUSIVE, "ssp_pydocs_more": SUGGESTIVE, "psd_pydocs_more": INCONCLUSIVE},
+        **{"sp_pydocs_more": INCONCLUSIVE, "ssp_pydocs_more": SUGGESTIVE, "psd_pydocs_more": INCONCLUSIVE, "all_pydocs_more": INCONCLUSIVE},
     },
     (CONTEXTS, "small"): {
         **dict.fromkeys(["context_wikiqa", "sdc_wikiqa", "dpc_wikiqa", "dslc_wikiqa"], SUPPORTED),
