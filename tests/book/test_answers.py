@@ -237,5 +237,5 @@ def test_libraries_give_one_figure_where_no_right_and_wrong_candidate_tie():
     most, questions = max(tied.pop("pydocs_more"))
     assert f", and {most} of the {questions:,} further ones" in page
     most, questions = max(tied.pop("selqa"))
-    assert f"on SelQA alone, in {most} of {questions:,} questions" in page
+    assert f"on SelQA alone, in {most} of {questions:,} test questions" in page
     assert len(tied) >= 4 and not any(count for figures in tied.values() for count, _ in figures)
