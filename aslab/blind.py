@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from asutil import draws, metrics, tasks
-from asutil.data import answers
+from asutil.data import answers, baselines
 from asutil.data.questions import Question
 from asutil.io import disk
 from asutil.metrics import registry
@@ -38,14 +38,14 @@ def record(folders: list[Path], own: str | None = None) -> dict:
         about = measured.of_run(run, "dataset", "protocol", "model", "architecture")
         about["model"] = _pretrained(about["model"])
         splits = _splits(run, own)
+        data = {name: about[name] for name in ("dataset", "protocol")} | measured.given(about, measured.LIMITS)
+        if (key := tuple(data.items())) not in bags:  # before the model scores: it is sooner refused
+            bags[key] = data | _figures(bag_of_words(splits["train"], splits["test"]), "score")
         ranker = tasks.rankers.load_ranker(folder)
         scores = {"own": ranker.score(splits["test"]), "exchanged": ranker.score(exchanged(splits["test"]))}
         readouts = [name for name in tasks.nearest.RANK_BY if name in scores["own"]] or ["score"]
         figures = {name: {which: _figures(table, name) for which, table in scores.items()} for name in readouts}
         entries.append(about | {"readouts": figures})
-        data = {name: about[name] for name in ("dataset", "protocol")} | measured.given(about, measured.LIMITS)
-        if (key := tuple(data.items())) not in bags:
-            bags[key] = data | _figures(bag_of_words(splits["train"], splits["test"]), "score")
         print(run["name"])
         for name, of in figures.items():
             shown = [f"{titles[key]} {of['own'][key]:.4f}, exchanged {of['exchanged'][key]:.4f}" for key in SHOWN]
@@ -119,7 +119,10 @@ def bag_of_words(train: Sequence[Question], test: Sequence[Question]) -> pd.Data
     from sklearn.linear_model import LogisticRegression
 
     texts, labels = zip(*((candidate.text, candidate.label) for question in train for candidate in question.candidates))
-    words = TfidfVectorizer(sublinear_tf=True, ngram_range=(1, 2), min_df=2)
+    if len(set(labels)) < 2:
+        raise ValueError(f"expected training questions with right and wrong candidates, got label {labels[0]} alone")
+    of_text = {"analyzer": baselines.words} if baselines.without_spaces(texts) else {"ngram_range": (1, 2)}
+    words = TfidfVectorizer(sublinear_tf=True, min_df=2, **of_text)
     model = LogisticRegression(class_weight="balanced", max_iter=1000).fit(words.fit_transform(texts), labels)
     rows = [(question.id, candidate.label, candidate.text) for question in test for candidate in question.candidates]
     table = pd.DataFrame(rows, columns=["question_id", "label", "text"])

@@ -81,7 +81,9 @@ def margin(text: str) -> float | None:
     return None if text == "none" else float(text)
 
 
-SENTENCES = ".txt with a sentence a line; .tsv, .jsonl, .parquet with a column sentence or text; a folder of documents"
+SENTENCES = (
+    ".txt with a sentence a line; .tsv, .csv, .jsonl, .parquet with a column sentence or text; a folder of documents"
+)
 ENCODER = "a run of notebooks/embed.ipynb, a model of sentence-transformers, a backbone (mean of its last layer)"
 JUDGED = 50  # sentences of a question that a judge scores, by default
 JUDGE = "a cross-encoder, or any other ranker, that scores the best sentences again; the margin goes by its scores"

@@ -35,6 +35,12 @@ def check(notebook: str, given: dict) -> None:
         else:
             needed = ("test",) if notebook == "rank" else answers.SPLITS
             context = s.architecture == "context"
-            answers.load_answers(s.dataset, s.protocol, s.train_questions, context=context, needed=needed)
+            splits = answers.load_answers(s.dataset, s.protocol, s.train_questions, context=context, needed=needed)
+            if notebook == "embed" and s.architecture == "triplet":
+                train = splits["train"]
+                if not ((train.positives() > 0) & (train.positives() < train.stops - train.starts)).any():
+                    raise ValueError(
+                        f"{s.dataset}: triplets need a training question with a right and a wrong candidate, got none"
+                    )
     finally:
         logging.disable(logging.NOTSET)

@@ -47,12 +47,15 @@ def scored(run: runs.Run, splits: dict) -> tuple[dict[str, dict[str, pd.DataFram
     from asutil.tasks import rankers
 
     scores, figures = {}, {}
-    for name in identity.models(run.options.models, run.options.budget, run.options.runs_dir):
+    names = identity.models(run.options.models, run.options.budget, run.options.runs_dir)
+    shown = [identity.ranker_shown(name) for name in names]
+    if several := next(
+        (short for short in shown if shown.count(short) > 1), None
+    ):  # before the first has scored for minutes
+        raise ValueError(f"models: two rankers are called {several}: give their folders different names")
+    for name, short in zip(names, shown):
         given = run.given | {"models": name, "seed": 0}  # the seed draws for tests, not for scores
         own = identity.of_run("rank", given)["hash"]
-        short = identity.ranker_shown(name)
-        if short in scores:
-            raise ValueError(f"models: two rankers are called {short}: give their folders different names")
         scores[short], figures[short] = rankers.scored(name, splits, run.shared / "scores" / own)
         figures[short]["pairs_before"] = pairs_before(short)
         for part in identity.fused(name, run.options.runs_dir):

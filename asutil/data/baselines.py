@@ -90,6 +90,11 @@ def words(text: str) -> list[str]:
     return split
 
 
+def without_spaces(texts: Sequence[str]) -> bool:
+    """Whether most texts have a script without spaces, where a word between two spaces is a whole clause, which nothing shares."""
+    return 2 * sum(bool(UNSPACED.search(text)) for text in texts) > len(texts)
+
+
 def bm25_over(texts: Iterable[str]) -> Callable[..., np.ndarray]:
     """A function that gives the BM25 of texts for a question (k1 1.5, b .75, `words`), at least 0: of all, or of those from one to another.
 

@@ -54,7 +54,7 @@ def fingerprint(name) -> str:
 
 
 def _parts(given, title, needed: Sequence[str]) -> dict[str, pa.Table]:
-    """The rows of each split that is there, or needed; of a data set with one split under the name `all`."""
+    """The rows of each split that is there, or needed; of a data set with one split, other than a test split, under the name `all`."""
     import datasets
 
     ending = ""
@@ -69,7 +69,7 @@ def _parts(given, title, needed: Sequence[str]) -> dict[str, pa.Table]:
     if not isinstance(given, dict) or not all(isinstance(part, datasets.Dataset) for part in given.values()):
         expected = "a hub id, a path, a Dataset or a DatasetDict"
         raise ValueError(f"expected {expected} (loaded without streaming), got {type(given).__name__}")
-    if len(given) == 1:
+    if len(given) == 1 and not next(iter(given)).startswith("test"):
         given = {"all": next(iter(given.values()))}
     else:
         forms = {split: [f"{name}{ending}" for name in names] for split, names in NAMES.items()}

@@ -19,10 +19,12 @@ from ..heads.siamese import Siamese
 from ..inputs import batches, pairs
 from ..inputs.batches import TOKENS_ON_CPU, TOKENS_ON_GPU
 from ..inputs.template import Template
-from ..io import checkpoints, hub, spelling
+from ..io import checkpoints, files, hub, spelling
 from . import loading, scoring, settings
 
 POOLINGS = ("mean", "cls", "max")
+# Their names in files of sentence-transformers.
+POOLING_KEYS = {"mean": "pooling_mode_mean_tokens", "cls": "pooling_mode_cls_token", "max": "pooling_mode_max_tokens"}
 ARCHITECTURES = ("siamese", "triplet", "untrained")
 DISTANCES = ("squared", "plain")
 USUAL_TOKENS = 128  # the longest text of an untrained backbone
@@ -172,8 +174,7 @@ class Embedder(nn.Module):
             {"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"},
             {"idx": 1, "name": "1", "path": "1_Pooling", "type": "sentence_transformers.models.Pooling"},
         ]
-        names = {"mean": "pooling_mode_mean_tokens", "cls": "pooling_mode_cls_token", "max": "pooling_mode_max_tokens"}
-        pooling = {name: self.embedding.pooling == kind for kind, name in names.items()}
+        pooling = {name: self.embedding.pooling == kind for kind, name in POOLING_KEYS.items()}
         contents = {
             "modules.json": modules,
             "sentence_bert_config.json": {"max_seq_length": self.embedding.max_tokens},
@@ -239,6 +240,7 @@ def start_from(name: str | Path, tokenizer, embedding: Embedding, seed: int = 0)
         fresh = fresh if name in hub.EMBEDDED else ("backbone", *fresh)
     else:
         backbone, _ = checkpoints.with_head(AutoModel, path, name)
+        _warn_of_other_pooling(Path(path), name, embedding.pooling)
     shortest = tokenizer.num_special_tokens_to_add(pair=False) + 1
     longest = loading.longest_input(backbone, tokenizer)
     if embedding.max_tokens is None:
@@ -256,6 +258,15 @@ def start_from(name: str | Path, tokenizer, embedding: Embedding, seed: int = 0)
     if model.fresh:
         log.warning("%s: fresh weights (seed %d) for %s", name, seed, ", ".join(model.fresh))
     return model
+
+
+def _warn_of_other_pooling(path: Path, name, pooling: str) -> None:
+    """Say where a saved encoder of sentence-transformers was trained with another pooling: read otherwise it begins far worse."""
+    file = path / "1_Pooling" / "config.json"
+    trained = files.json_object(file) if file.is_file() else {}
+    own = next((kind for kind, key in POOLING_KEYS.items() if trained.get(key) is True), None)
+    if own not in (None, pooling):
+        log.warning("%s was trained with pooling=%s, and is read with pooling=%s", name, own, pooling)
 
 
 def untrained(name: str | Path, max_tokens: int | None = None, device: str | None = None) -> Embedder:

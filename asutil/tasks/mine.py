@@ -127,7 +127,7 @@ def mine(
 
     Args:
         dataset: as `load_answers` reads it under the protocol, with at most `limit` questions a split.
-        sentences: a .txt with one sentence a line; a .tsv, .jsonl or .parquet with a column sentence or text; a folder of
+        sentences: a .txt with one sentence a line; a .tsv, .csv, .jsonl or .parquet with a column sentence or text; a folder of
             documents, as a corpus is read and split; or `candidates`, those of all training questions, whatever the limit.
         model: `bm25`; `random`, a control; or what `rankers.load_encoder` reads, whose readout `nearest.usual` chooses.
         folder: gets train, dev and test as .parquet and the record mined.json.

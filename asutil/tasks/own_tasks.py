@@ -6,6 +6,7 @@ from torch import nn
 from transformers import AlbertForPreTraining, BertForNextSentencePrediction
 
 from ..corpus import tokenizers
+from ..data import baselines
 from ..io import checkpoints
 from ..models.pair import PairEncoder
 from ..sampling.base import BaseSampler
@@ -59,7 +60,8 @@ def shared_words(sampler: BaseSampler, size: int) -> dict:
         labels.append(example.label)
         firsts += [example.parts[0]] * len(candidates)
         others += candidates
-    vectorizer = TfidfVectorizer()
+    unspaced = baselines.without_spaces([*firsts, *others])
+    vectorizer = TfidfVectorizer(analyzer=baselines.words if unspaced else "word")
     try:
         vectorizer.fit([*firsts, *others])
     except ValueError:  # an empty vocabulary

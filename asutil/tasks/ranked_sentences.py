@@ -1,6 +1,7 @@
 """Sentences of a corpus, ranked for questions: by BM25, by vectors, or at random; what hard negatives are mined from."""
 
 import hashlib
+import unicodedata
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -116,5 +117,6 @@ RANKED = {"bm25": BM25, "random": RandomOrder}
 
 
 def key_of(text: str) -> bytes:
-    """A hash of a text without its case and its kind of white space: less memory than the text."""
-    return hashlib.blake2b(" ".join(text.split()).casefold().encode(), digest_size=16).digest()
+    """A hash of a text in NFC, without its case and its kind of white space: less memory than the text."""
+    plain = unicodedata.normalize("NFC", " ".join(text.split()).casefold())
+    return hashlib.blake2b(plain.encode(), digest_size=16).digest()

@@ -5,17 +5,18 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ..corpus import sources
+from ..data import table_files
 from ..io import files
 from .embedding import embed
 from .vector_search import BY, INFO, TEXTS, VECTORS, Vectors
 
 __all__ = ["BY", "INFO", "TEXTS", "VECTORS", "Vectors", "embed", "read"]
-SUFFIXES = (".txt", ".tsv", ".jsonl", ".parquet")
+SUFFIXES = (".txt", ".tsv", ".csv", ".jsonl", ".parquet")
 TOGETHER = 1 << 12  # rows of a file, or questions of a file, that are read at a time
 
 
 def read(path: str | Path, columns: tuple[str, ...]) -> Iterator[tuple[str | None, str]]:
-    """(id, text) of every row of a .txt (one text per line), .tsv, .jsonl or .parquet file.
+    """(id, text) of every row of a .txt (one text per line), .tsv, .csv, .jsonl or .parquet file.
 
     Ids are in a column `id`, if there is one.
 
@@ -25,15 +26,19 @@ def read(path: str | Path, columns: tuple[str, ...]) -> Iterator[tuple[str | Non
     """
     path = Path(path)
     if path.suffix == ".txt":
+        columns = ("line",)
         rows = ((place, {"line": line}) for place, line in files.lines(path))
     elif path.suffix == ".parquet":
         rows = files.rows(files.batches(files.opened(path), path, TOGETHER), path)
+    elif path.suffix in (".tsv", ".csv"):  # with the quoting of spreadsheets
+        table, numbers = table_files.read(path)
+        rows = zip((f"{path.name} row {number}" for number in numbers), table.to_pylist())
     elif path.suffix in SUFFIXES:
         rows = sources.read_rows(path, columns[0])
     else:
         raise ValueError(f"{path}: expected a file that ends in {', '.join(SUFFIXES)}, got {path.suffix or 'nothing'}")
     for place, row in rows:
-        column = next((column for column in ("line", *columns) if column in row), None)
+        column = next((column for column in columns if column in row), None)
         text = row.get(column)
         if not isinstance(text, str) or not text.strip():
             came = f"the columns {', '.join(row)}" if column is None else f"{text!r:.80}"

@@ -1,5 +1,6 @@
 """Rankers that see no question: texts of questions exchanged, and a bag of words of the candidates."""
 
+import itertools
 import json
 from dataclasses import replace
 
@@ -49,6 +50,21 @@ def test_a_bag_of_words_learns_what_answers_look_like():
     table = blind.bag_of_words(asked(30), asked(20, seed=1))
     found = metrics.ranking(table["question_id"], table["label"], table["score"])
     assert found.p_at_1 == 1 and found.questions == 20 and table["score"].dtype == np.float32
+
+
+def test_a_bag_of_words_in_a_script_without_spaces():
+    """Every right candidate has one character, and no clause is there twice."""
+    numbers = itertools.count(0x4E00)
+    written = lambda one: replace(one, text=chr(next(numbers)) + "\u9519\u5bf9"[one.label])
+    made = lambda *given, **of: [replace(question, candidates=tuple(map(written, question.candidates))) for question in asked(*given, **of)]
+    table = blind.bag_of_words(made(30), made(20, seed=1))
+    assert metrics.ranking(table["question_id"], table["label"], table["score"]).p_at_1 == 1
+
+
+def test_a_bag_of_words_needs_both_labels():
+    right = [replace(question, candidates=tuple(one for one in question.candidates if one.label)) for question in asked(3)]
+    with pytest.raises(ValueError, match="expected training questions with right and wrong candidates, got label 1 alone"):
+        blind.bag_of_words(right, asked(3))
 
 
 def test_the_record_of_a_run_has_its_own_figures_and_those_without_its_questions(tmp_path, monkeypatch, capsys):

@@ -29,6 +29,15 @@ def test_a_wrong_table_stops_before_a_kernel_starts(tmp_path, notebook, name):
     assert not (tmp_path / "runs").exists()
 
 
+def test_triplets_without_a_question_of_both_labels_stop_before_a_kernel_starts(tmp_path):
+    path = tmp_path / "t.tsv"
+    path.write_text("question\tanswer\tlabel\n" + "".join(f"q{n}\ta{n}\t1\n" for n in range(30)))
+    refused = invoke(
+        "embed", "-p", "dataset", path, "-p", "architecture", "triplet", "-p", "runs_dir", tmp_path / "runs", "--engine", "none"
+    )
+    assert refused.exit_code == 2 and "triplets need a training question with a right and a wrong candidate" in refused.output
+
+
 @pytest.mark.parametrize("context", [True, False])
 def test_a_right_table_starts_its_run_and_its_warnings_are_the_notebooks(tmp_path, context, caplog):
     (tmp_path / "t.tsv").write_text(GOOD + "q7\ta15\t0\n")

@@ -52,7 +52,7 @@ def test_two_rankers_of_one_name_are_refused(tmp_path, monkeypatch):
     opened = SimpleNamespace(options=SimpleNamespace(models="", budget="laptop", runs_dir="runs"), given={}, shared=tmp_path)
     monkeypatch.setattr(rankers.identity, "models", lambda *given: ["/a/model", "/b/model"])
     monkeypatch.setattr(rankers.identity, "of_run", lambda notebook, given: {"hash": given["models"][1]})
-    monkeypatch.setattr("asutil.tasks.rankers.scored", lambda name, splits, folder: ({}, {}))
+    monkeypatch.setattr("asutil.tasks.rankers.scored", lambda name, splits, folder: pytest.fail("scored before the names were looked at"))
     with pytest.raises(ValueError, match="models: two rankers are called own:model"):
         rankers.scored(opened, {})
 

@@ -5,6 +5,7 @@ import math
 import re
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -208,6 +209,15 @@ def test_shared_words_are_counted_as_a_loop_counts_them(corpus, objective, each)
     groups = zip(np.reshape(labels, (-1, each)), scores.reshape(-1, each))
     best = [right[known == 1].max() > right[known == 0].max() + 1e-12 for known, right in groups]
     assert found["rank_1_tfidf"] == pytest.approx(np.mean(best), abs=0.02)
+
+
+def test_shared_words_are_seen_in_a_script_without_spaces():
+    """The right second part has four characters of the first, in another clause."""
+    written = lambda start: "".join(chr(0x4E00 + start + n) for n in range(6))
+    parts = [(written(20 * n), written(20 * n + 2 if n % 2 else 20 * n + 10)) for n in range(8)]
+    examples = [SimpleNamespace(label=n % 2, parts=own) for n, own in enumerate(parts)]
+    sampler = type("Sampler", (list,), {"negatives": 1})(examples)
+    assert own_tasks.shared_words(sampler, 8)["auc_tfidf"] == 1
 
 
 def test_positives_alone_are_for_masked_language_modelling(corpus):

@@ -131,6 +131,10 @@ def test_splits_that_are_not_needed_may_be_missing():
     assert len({hub_answers.fingerprint(made) for made in (without, loaded())}) == 2
     with pytest.raises(ValueError, match="expected one split train, got validation, test"):
         load_answers(without)
+    alone = datasets.DatasetDict(test=loaded()["test"])  # its name says what it is: it is not divided
+    assert {split: texts_of(part) for split, part in load_answers(alone, needed=["test"]).items()} == {"test": rows("test")}
+    with pytest.raises(ValueError, match="expected one split train, got test"):
+        load_answers(alone)
     for wrong in (["tset"], []):
         with pytest.raises(ValueError, match="needed: "):
             load_answers(without, needed=wrong)

@@ -308,6 +308,20 @@ def test_labels_and_column_names_in_any_spelling(tmp_path):
     assert read(tmp_path / "a.csv") == Counter((q, text, int(label in right)) for q, text, label in rows)
 
 
+def test_columns_of_wikiqa_in_its_own_spelling(tmp_path):
+    """Without its ids questions of one text would be one question."""
+    rows = [(f"Q{n}", f"Who won {n % 4}?", "A title", f"answer {n} {label}", label) for n in range(12) for label in (1, 0)]
+    pd.DataFrame(rows, columns=["QuestionID", "Question", "DocumentTitle", "Answer", "Label"]).to_csv(tmp_path / "a.csv", index=False)
+    assert sum(len(part) for part in answers.load_answers(tmp_path / "a.csv").values()) == 12
+
+
+def test_training_questions_without_a_right_candidate_are_refused(tmp_path):
+    for split, label in (("train", 0), ("dev", 1), ("test", 1)):
+        (tmp_path / f"{split}.tsv").write_text(f"question\tanswer\tlabel\nq {split}\ta {split}\t{label}\nq {split}\tb {split}\t0\n")
+    with pytest.raises(ValueError, match="expected questions with a right candidate, label 1, in train; got none in 1"):
+        answers.load_answers(tmp_path)
+
+
 def test_dev_may_be_called_validation(tmp_path):
     for split in ("train", "validation", "test"):
         table(rows_of([split])).to_csv(tmp_path / f"{split}.CSV", index=False)

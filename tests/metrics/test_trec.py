@@ -176,6 +176,15 @@ def test_graded_relevances_are_right_from_a_level_on_as_in_trec_eval(tmp_path):
         assert ours.tolist() == pytest.approx([theirs[question]["map"] for question in ours.index])
 
 
+def test_a_run_whose_candidates_are_not_in_the_qrels_is_refused():
+    """Ids of another making: every candidate would count as wrong."""
+    qrels = pd.DataFrame([("q1", "d1", 1), ("q1", "d2", 0)], columns=["question_id", "candidate_id", "label"])
+    run = pd.DataFrame([("q1", "q1-0", 2.0), ("q1", "q1-1", 1.0)], columns=["question_id", "candidate_id", "score"])
+    with pytest.raises(ValueError, match="expected ids such as 'd1' of question 'q1', got 'q1-0' of question 'q1'"):
+        trec.by_trec_eval(run, qrels)
+    assert trec.by_trec_eval(run.assign(candidate_id=["d2", "q1-1"]), qrels).average_precision.tolist() == [0]
+
+
 def test_files_of_other_programs_are_read_as_trec_eval_reads_them(tmp_path):
     text = "q Q0 a 1 0.5 my tag of 3 words\nq Q0 b 2 0.25 x\n"
     (tmp_path / "plain.run").write_text(text)

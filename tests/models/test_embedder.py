@@ -246,6 +246,16 @@ def test_the_folder_says_what_sentence_transformers_asks_for(folder, tmp_path):
     assert pooling["word_embedding_dimension"] == 32 and pooling["pooling_mode_cls_token"] and not pooling["pooling_mode_mean_tokens"]
 
 
+@pytest.mark.parametrize("pooling", ["mean", "cls"])
+def test_another_pooling_than_that_of_its_training_is_said(folder, tmp_path, caplog, pooling):
+    tokenizer = tokenizers.load_tokenizer(folder)
+    embedder.start_from(folder, tokenizer, settings_of("triplet", "cls")).save(tmp_path / "model")
+    caplog.clear()
+    embedder.start_from(tmp_path / "model", tokenizer, settings_of("untrained", pooling))
+    told = [f"{tmp_path / 'model'} was trained with pooling=cls, and is read with pooling=mean"]
+    assert [text for text in caplog.messages if "pooling" in text] == told * (pooling == "mean")
+
+
 def asked(count=6):
     """Questions with their candidates, as a split gives them."""
     texts, found = iter(texts_of(count * 4, seed=3, longest=12)), []

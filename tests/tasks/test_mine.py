@@ -301,18 +301,18 @@ def test_no_candidate_of_dev_or_test_is_mined(tmp_path, capsys):
     """Right ones would be trained as wrong; if they alone were left out, labels of dev and test would decide what is trained."""
     rows = {"train": [("what river", "a river of water", 1), ("what sea", "the sea", 1)]}
     rows |= {"dev": [("what bank", "the bank of the river", 1), ("what bank", "a river runs", 0)]}
-    rows |= {"test": [("what boat", "River boats", 1), ("what boat", "the sea", 0)]}
+    rows |= {"test": [("what boat", "River boats", 1), ("what boat", "the sea", 0), ("what boat", "Caf\xe9", 0)]}
     for split, known in rows.items():
         pd.DataFrame(known, columns=["question", "answer", "label"]).to_csv(tmp_path / f"{split}.csv", index=False)
-    lines = ["The  bank of the RIVER", "a river runs", "river boats", "river boats", "the sea", "one more river"]
+    lines = ["The  bank of the RIVER", "a river runs", "river boats", "river boats", "the sea", "one more river", "cafe\u0301"]
     (tmp_path / "lines.txt").write_text("\n".join(lines), encoding="utf-8")
     words = ["mine", str(tmp_path), str(tmp_path / "lines.txt"), "--model", "random", "--margin", "none", "--to"]
     asutil.main([*words, str(tmp_path / "mined")])
     river, sea = ({*texts} for texts in mined(tmp_path / "mined").values())
     assert river == {"the sea", "one more river"} and sea == {"a river of water", "one more river"}
-    assert "sentences that are candidates of dev or test questions, left out: 3" in capsys.readouterr().out.split("\n")
+    assert "sentences that are candidates of dev or test questions, left out: 4" in capsys.readouterr().out.split("\n")
     record = disk.read_json(tmp_path / "mined" / disk.MINED)["sentences"]
-    assert (record["distinct"], record["left_out"]) == (3, 3)
+    assert (record["distinct"], record["left_out"]) == (3, 4)
 
 
 # ------------------------------------------------------------------ what is refused

@@ -1,5 +1,6 @@
 """Vectors on disk and the nearest of them, against loops in float64 and scikit-learn; stopped embeddings and damaged files."""
 
+import csv
 import hashlib
 import io
 import json
@@ -389,6 +390,8 @@ def written(folder, suffix, rows=ROWS):
     path = folder / f"answers{suffix}"
     if suffix == ".txt":
         path.write_text("".join(row["answer"] + "\n" for row in rows))
+    elif suffix == ".csv":
+        pd.DataFrame(rows).to_csv(path, index=False, quoting=csv.QUOTE_ALL)
     elif suffix == ".tsv":
         path.write_text("\n".join("\t".join(line) for line in (rows[0], *(row.values() for row in rows))) + "\r\n")
     elif suffix == ".jsonl":
@@ -398,7 +401,7 @@ def written(folder, suffix, rows=ROWS):
     return path
 
 
-@pytest.mark.parametrize("suffix", [".txt", ".tsv", ".jsonl", ".parquet"])
+@pytest.mark.parametrize("suffix", [".txt", ".tsv", ".csv", ".jsonl", ".parquet"])
 def test_every_kind_of_file_is_read(tmp_path, suffix):
     ids = [None] * 3 if suffix == ".txt" else ["a0", "a1", "a2"]
     answers = ["first answer", "second answer", "third answer"]
@@ -410,9 +413,14 @@ def test_every_kind_of_file_is_read(tmp_path, suffix):
             list(v.read(tmp_path / f"answers{suffix}", ("passage", "text")))
 
 
+def test_a_column_called_line_is_no_text_and_marks_of_a_spreadsheet_are_none(tmp_path):
+    (tmp_path / "a.tsv").write_text('line\tid\ttext\n1\tham-1\t"To be, or not to be."\n2\tham-2\tWords.\n')
+    assert list(v.read(tmp_path / "a.tsv", ("answer", "text"))) == [("ham-1", "To be, or not to be."), ("ham-2", "Words.")]
+
+
 def test_a_blank_text_is_named_with_its_row(tmp_path):
     blank = [*ROWS[:2], ROWS[2] | {"answer": " "}]
-    for suffix, row in ((".txt", "line 3"), (".tsv", "line 4"), (".jsonl", "line 3"), (".parquet", "row 3")):
+    for suffix, row in ((".txt", "line 3"), (".tsv", "row 4"), (".jsonl", "line 3"), (".parquet", "row 3")):
         with pytest.raises(ValueError, match=rf"answers\{suffix} {row}: expected text in (answer|line), got ' '"):
             list(v.read(written(tmp_path, suffix, blank), ("answer", "text")))
 
@@ -421,10 +429,11 @@ def test_a_blank_text_is_named_with_its_row(tmp_path):
     ("name", "content", "words"),
     [
         ("a.jsonl", b'{"answer": "b"}\n{"answer": 7}\n', r"a\.jsonl line 2: expected text in answer, got 7"),
-        ("a.tsv", b"id\tanswer\na\tb\nc\n", r"a\.tsv line 3: expected 2 fields as in the header, got 1"),
+        ("a.tsv", b"id\tanswer\na\tb\nc\n", r"a\.tsv, row 3: expected 2 fields"),
         ("a.txt", b"good\ncaf\xe9\n", r"a\.txt line 2: expected UTF-8, got byte 0xe9 at 3"),
         ("a.parquet", b"no parquet", r"a\.parquet: expected a parquet file, got one that Arrow refuses"),
-        ("a.csv", b"", r"a\.csv: expected a file that ends in \.txt, \.tsv, \.jsonl, \.parquet, got \.csv"),
+        ("a.pdf", b"", r"a\.pdf: expected a file that ends in \.txt, \.tsv, \.csv, \.jsonl, \.parquet, got \.pdf"),
+        ("a.csv", b"id,answer\n1,b\n2,\n", r"a\.csv row 3: expected text in answer, got ''"),
         ("a.txt", b"a\tb\r\n", None),
     ],
 )
