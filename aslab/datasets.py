@@ -16,6 +16,7 @@ def check(notebook: str, given: dict) -> None:
     Raises: ValueError, OSError that name the file and the row.
     """
     absent = {"dataset": None, "train_questions": "all", "architecture": None, "also_rank": None}
+    absent |= {"question_limit": None, "train_limit": None, "test_limit": None}
     s = SimpleNamespace(**absent | settings(notebook, given))
     if notebook == "rerank":  # the first run has read the table
         both = (rundir.find(name, s.runs_dir) for name in (s.first_run, s.joint_run))
@@ -35,7 +36,10 @@ def check(notebook: str, given: dict) -> None:
         else:
             needed = ("test",) if notebook == "rank" else answers.SPLITS
             context = s.architecture == "context"
-            splits = answers.load_answers(s.dataset, s.protocol, s.train_questions, context=context, needed=needed)
+            limits = {"limit": s.question_limit, "train_limit": s.train_limit, "test_limit": s.test_limit}
+            splits = answers.load_answers(
+                s.dataset, s.protocol, s.train_questions, **limits, context=context, needed=needed
+            )
             if notebook == "embed" and s.architecture == "triplet":
                 train = splits["train"]
                 if not ((train.positives() > 0) & (train.positives() < train.stops - train.starts)).any():

@@ -49,10 +49,9 @@ def scored(run: runs.Run, splits: dict) -> tuple[dict[str, dict[str, pd.DataFram
     scores, figures = {}, {}
     names = identity.models(run.options.models, run.options.budget, run.options.runs_dir)
     shown = [identity.ranker_shown(name) for name in names]
-    if several := next(
-        (short for short in shown if shown.count(short) > 1), None
-    ):  # before the first has scored for minutes
-        raise ValueError(f"models: two rankers are called {several}: give their folders different names")
+    # before the first of them scores for minutes
+    if several := [short for short in shown if shown.count(short) > 1]:
+        raise ValueError(f"models: two rankers are called {several[0]}: give their folders different names")
     for name, short in zip(names, shown):
         given = run.given | {"models": name, "seed": 0}  # the seed draws for tests, not for scores
         own = identity.of_run("rank", given)["hash"]

@@ -171,8 +171,7 @@ def _leaves(folder: Path, hidden: bool = False) -> list[Path]:
 def read_rows(path: Path, column: str) -> Iterator[tuple[str, dict]]:
     """(location, row) of every row of a file, where a location is its name and the row's number.
 
-    Raises: ValueError naming the location of a row that is no object or has other fields than the header of a .tsv, or a file
-        of parquet that lacks the column.
+    Raises: ValueError naming the location of a row that is no object, or a file of parquet that lacks the column.
     """
     if path.suffix.lower() == ".parquet":
         file = files.opened(path)
@@ -183,18 +182,6 @@ def read_rows(path: Path, column: str) -> Iterator[tuple[str, dict]]:
         yield from _without_nul(files.rows(files.batches(file, path, 256, columns), path), column)
     elif path.suffix.lower() == ".txt":
         yield path.name, {column: files.decoded(path.read_bytes(), str(path))}
-    elif path.suffix.lower() == ".tsv":
-        lines = files.lines(path)
-        names = next((line.split("\t") for _, line in lines), [])
-        for location, line in lines:
-            fields = line.split("\t")
-            if len(fields) != len(names):
-                raise ValueError(f"{location}: expected {len(names)} fields as in the header, got {len(fields)}")
-            if any(field[:1] == field[-1:] == '"' and '""' in field[1:-1] for field in fields):
-                raise ValueError(
-                    f"{location}: expected text without quoting, got doubled quotation marks: save it as .jsonl"
-                )
-            yield location, dict(zip(names, fields))
     else:
         for location, line in files.lines(path):
             if not line.strip():

@@ -94,6 +94,10 @@ def load_answers(
             read, dropped = questions.report["read"], questions.report["dropped"]
             reasons = "; ".join(f"{reason}: {_counted(counts)}" for reason, counts in dropped.items())
             raise ValueError(f"{name}, {split}: no question is left, of {_counted(read)}: {reasons}")
+    if "train" in needed and "train" in splits and not splits["train"].positives().any():
+        raise ValueError(
+            f"{name}, train: expected a question with a right candidate, label 1; got none in {len(splits['train'])}"
+        )
     return splits
 
 

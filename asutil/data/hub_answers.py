@@ -69,7 +69,7 @@ def _parts(given, title, needed: Sequence[str]) -> dict[str, pa.Table]:
     if not isinstance(given, dict) or not all(isinstance(part, datasets.Dataset) for part in given.values()):
         expected = "a hub id, a path, a Dataset or a DatasetDict"
         raise ValueError(f"expected {expected} (loaded without streaming), got {type(given).__name__}")
-    if len(given) == 1 and not next(iter(given)).startswith("test"):
+    if len(given) == 1 and next(iter(given)).partition("_")[0] != "test":
         given = {"all": next(iter(given.values()))}
     else:
         forms = {split: [f"{name}{ending}" for name in names] for split, names in NAMES.items()}

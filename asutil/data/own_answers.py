@@ -67,10 +67,6 @@ def of_tables(read: dict[str, pa.Table], paths: dict, path, protocol: str) -> di
                 "no order of their candidates is better than another",
                 *(paths[split], len(without), len(whole), split, row),
             )
-        if len(without) == len(whole) and split == "train":
-            raise ValueError(
-                f"{path}: expected questions with a right candidate, label 1, in {split}; got none in {len(whole)}"
-            )
         kept = splits[split]
         if len(kept) and (kept.positives() == kept.stops - kept.starts).all():
             log.warning("%s: every candidate of the %d %s questions has label 1: %s", path, len(kept), split, ALL_RIGHT)

@@ -58,15 +58,16 @@ def is_blank(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _known(table: pa.Table, path, named: dict[str, str]) -> pa.Table:
-    """The table with the known columns' names as they are in `COLUMNS`: case, blanks and `_` do not count (`QuestionID`)."""
+    """The table with the known columns' names as they are in `COLUMNS`: case and blanks do not count, nor `_` (`QuestionID`)."""
     for name, own in named.items():
         require_one_of(f"{path}: columns", name, COLUMNS)
         require_one_of(f"{path}: columns, {name}", own, table.column_names)
         table = table.drop_columns([name] * (name in table.column_names and name != own))
         table = table.rename_columns([name if column == own else column for column in table.column_names])
-    plain = lambda name: "".join(name.casefold().split()).replace("_", "")
-    known = {plain(name): name for name in COLUMNS}
-    names = [known.get(plain(name), name) for name in table.column_names]
+    plain = ["_".join(name.casefold().split()) for name in table.column_names]
+    joined = {name.replace("_", ""): name for name in COLUMNS if name not in plain}
+    known = dict.fromkeys(COLUMNS) | joined
+    names = [(known[one] or one) if one in known else name for one, name in zip(plain, table.column_names)]
     for name in COLUMNS:
         if names.count(name) > 1:
             several = ", ".join(repr(old) for new, old in zip(names, table.column_names) if new == name)

@@ -111,11 +111,11 @@ def by_trec_eval(scores: pd.DataFrame, qrels: pd.DataFrame) -> pd.DataFrame:
     asked = qrels.astype(ids).groupby("question_id", sort=False)["label"].sum()
     table = scores[["question_id", "candidate_id", "score"]].astype(ids)
     table = table.merge(qrels.astype(ids), on=list(ids), how="left")
-    if table["label"].isna().all():
+    if len(table) and table["label"].isna().all():
         came, expected = (
             f"{one['candidate_id'].iloc[0]!r} of question {one['question_id'].iloc[0]!r}" for one in (table, qrels)
         )
-        raise ValueError(f"no candidate of a run is in the qrels: expected ids such as {expected}, got {came}")
+        raise ValueError(f"no candidate is in the qrels: expected ids such as {expected}, got {came}")
     table = table.fillna({"label": 0})
     retrieved = table.groupby("question_id")["label"].sum()
     names = ("question_id", "label", "score", "candidate_id")

@@ -23,8 +23,6 @@ from ..io import checkpoints, files, hub, spelling
 from . import loading, scoring, settings
 
 POOLINGS = ("mean", "cls", "max")
-# Their names in files of sentence-transformers.
-POOLING_KEYS = {"mean": "pooling_mode_mean_tokens", "cls": "pooling_mode_cls_token", "max": "pooling_mode_max_tokens"}
 ARCHITECTURES = ("siamese", "triplet", "untrained")
 DISTANCES = ("squared", "plain")
 USUAL_TOKENS = 128  # the longest text of an untrained backbone
@@ -174,7 +172,8 @@ class Embedder(nn.Module):
             {"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"},
             {"idx": 1, "name": "1", "path": "1_Pooling", "type": "sentence_transformers.models.Pooling"},
         ]
-        pooling = {name: self.embedding.pooling == kind for kind, name in POOLING_KEYS.items()}
+        names = {"mean": "pooling_mode_mean_tokens", "cls": "pooling_mode_cls_token", "max": "pooling_mode_max_tokens"}
+        pooling = {name: self.embedding.pooling == kind for kind, name in names.items()}
         contents = {
             "modules.json": modules,
             "sentence_bert_config.json": {"max_seq_length": self.embedding.max_tokens},
@@ -261,12 +260,19 @@ def start_from(name: str | Path, tokenizer, embedding: Embedding, seed: int = 0)
 
 
 def _warn_of_other_pooling(path: Path, name, pooling: str) -> None:
-    """Say where a saved encoder of sentence-transformers was trained with another pooling: read otherwise it begins far worse."""
+    """Say where a folder of sentence-transformers was trained with another pooling: read otherwise an encoder begins far worse."""
     file = path / "1_Pooling" / "config.json"
     trained = files.json_object(file) if file.is_file() else {}
-    own = next((kind for kind, key in POOLING_KEYS.items() if trained.get(key) is True), None)
-    if own not in (None, pooling):
-        log.warning("%s was trained with pooling=%s, and is read with pooling=%s", name, own, pooling)
+    old = [
+        key.removeprefix("pooling_mode_").removesuffix("_token").removesuffix("_tokens")
+        for key in trained
+        if trained[key] is True
+    ]
+    modes = {*np.atleast_1d(trained.get("pooling_mode", old)).tolist()} - {"include_prompt"}
+    if modes - {pooling}:
+        log.warning(
+            "%s was trained with pooling=%s, and is read with pooling=%s", name, " and ".join(sorted(modes)), pooling
+        )
 
 
 def untrained(name: str | Path, max_tokens: int | None = None, device: str | None = None) -> Embedder:

@@ -1,5 +1,6 @@
 """Texts embedded once and kept on disk, and those nearest to a question: `embed` and `Vectors`; the command is `asutil vectors`."""
 
+import itertools
 import runpy
 from collections.abc import Iterator
 from pathlib import Path
@@ -30,10 +31,11 @@ def read(path: str | Path, columns: tuple[str, ...]) -> Iterator[tuple[str | Non
         rows = ((place, {"line": line}) for place, line in files.lines(path))
     elif path.suffix == ".parquet":
         rows = files.rows(files.batches(files.opened(path), path, TOGETHER), path)
-    elif path.suffix in (".tsv", ".csv"):  # with the quoting of spreadsheets
+    elif path.suffix in (".tsv", ".csv"):  # whole, with the quoting of spreadsheets
         table, numbers = table_files.read(path)
-        rows = zip((f"{path.name} row {number}" for number in numbers), table.to_pylist())
-    elif path.suffix in SUFFIXES:
+        each = itertools.chain.from_iterable(batch.to_pylist() for batch in table.to_batches(TOGETHER))
+        rows = zip((f"{path.name} row {number}" for number in numbers), each)
+    elif path.suffix == ".jsonl":
         rows = sources.read_rows(path, columns[0])
     else:
         raise ValueError(f"{path}: expected a file that ends in {', '.join(SUFFIXES)}, got {path.suffix or 'nothing'}")

@@ -238,8 +238,8 @@ def test_the_loss_hardly_acts_on_qasper():
     assert f"{sum(ours[:2] == other[:2] for ours, other in pairs)} of {len(pairs)} answers are as good" in text
     for row, place in (("led_base", QASPER), ("longformer_base", HOTPOTQA)):
         assert max(evidence(name, place, "answer_f1") for name in (row, f"{row}_contrast")) < 0.1
-    level = baseline("evidence_contrast", "led_base_contrast", *QASPER, "random")
-    assert evidence("led_base_contrast", QASPER, "map_projected") == pytest.approx(level, abs=0.005)
+        assert row == "longformer_base" or at_chance("evidence_contrast", row, "qasper", "map_projected")
+    assert at_chance("evidence_contrast", "led_base_contrast", "qasper", "map_projected")
 
 
 def test_evidence_is_not_nearer_in_raw_vectors():

@@ -313,13 +313,16 @@ def test_columns_of_wikiqa_in_its_own_spelling(tmp_path):
     rows = [(f"Q{n}", f"Who won {n % 4}?", "A title", f"answer {n} {label}", label) for n in range(12) for label in (1, 0)]
     pd.DataFrame(rows, columns=["QuestionID", "Question", "DocumentTitle", "Answer", "Label"]).to_csv(tmp_path / "a.csv", index=False)
     assert sum(len(part) for part in answers.load_answers(tmp_path / "a.csv").values()) == 12
+    (tmp_path / "b.csv").write_text("questionId,question_id,question,answer,label\n1,a,q,r,1\n1,b,q,s,0\n")
+    assert tables.read_table(tmp_path / "b.csv")["question_id"].to_pylist() == ["a", "b"], "the exact name goes first"
 
 
 def test_training_questions_without_a_right_candidate_are_refused(tmp_path):
     for split, label in (("train", 0), ("dev", 1), ("test", 1)):
         (tmp_path / f"{split}.tsv").write_text(f"question\tanswer\tlabel\nq {split}\ta {split}\t{label}\nq {split}\tb {split}\t0\n")
-    with pytest.raises(ValueError, match="expected questions with a right candidate, label 1, in train; got none in 1"):
+    with pytest.raises(ValueError, match="train: expected a question with a right candidate, label 1; got none in 1"):
         answers.load_answers(tmp_path)
+    assert len(answers.load_answers(tmp_path, needed=["test"])["test"]) == 1, "nothing learns from train"
 
 
 def test_dev_may_be_called_validation(tmp_path):

@@ -256,6 +256,23 @@ def test_another_pooling_than_that_of_its_training_is_said(folder, tmp_path, cap
     assert [text for text in caplog.messages if "pooling" in text] == told * (pooling == "mean")
 
 
+@pytest.mark.parametrize(
+    ("saved", "modes"),
+    [
+        ({"pooling_mode": "cls", "include_prompt": True}, "cls"),
+        ({"pooling_mode": ["mean", "max"]}, "max and mean"),
+        ({"pooling_mode_lasttoken": True, "include_prompt": True}, "lasttoken"),
+        ({"pooling_mode": "mean"}, ""),
+        ({"pooling_mode_mean_tokens": True, "pooling_mode_cls_token": False}, ""),
+    ],
+)
+def test_the_pooling_of_every_version_of_sentence_transformers_is_known(tmp_path, caplog, saved, modes):
+    (tmp_path / "1_Pooling").mkdir()
+    (tmp_path / "1_Pooling/config.json").write_text(json.dumps({"word_embedding_dimension": 8} | saved))
+    embedder._warn_of_other_pooling(tmp_path, "a/model", "mean")
+    assert caplog.messages == [f"a/model was trained with pooling={modes}, and is read with pooling=mean"] * bool(modes)
+
+
 def asked(count=6):
     """Questions with their candidates, as a split gives them."""
     texts, found = iter(texts_of(count * 4, seed=3, longest=12)), []

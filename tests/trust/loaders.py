@@ -352,7 +352,7 @@ WORDS = "".join(f"word{n} {' '.join(str((n * k) % 7 / 8) for k in range(1, 5))}\
 
 def texts(path: Path) -> None:
     came, rows = list(vectors.read(path, ("answer", "text"))), written(path)
-    names = ["line", "answer", "text"]
+    names = ["line"] if path.suffix == ".txt" else ["answer", "text"]
     expected = [next(row[name] for name in names if name in row) for row in rows]
     same([text for _, text in came], expected, "texts")
     same([name for name, _ in came], [None if row.get("id") is None else str(row["id"]) for row in rows], "ids")
@@ -427,7 +427,7 @@ LOADERS = [
     Loader("hotpotqa.release", "hotpot_train_v1.1.json", RELEASED, hotpot_release),
     *(
         Loader("vectors.read", f"texts{suffix}", TEXTS, texts, row)
-        for suffix, row in ((".jsonl", "line {}"), (".tsv", "line {}"), (".parquet", "row {}"))
+        for suffix, row in ((".jsonl", "line {}"), (".tsv", "row {}"), (".parquet", "row {}"))
     ),
     Loader("vectors.read", "texts.txt", "".join(row["answer"] + "\n" for row in TEXTS), texts, "line {}"),
     *(
