@@ -80,12 +80,9 @@ def read(
         scores = {name: trec.untied(table) for name, table in scores.items()}
     else:
         labels = trec.read_qrels(qrels, relevant_from)
-        values = {}
         for name, table in scores.items():
-            try:
-                values[name] = trec.by_trec_eval(table, labels)
-            except ValueError as error:
-                raise ValueError(f"{name}: {error}") from None
+            trec.require_judged(name, table, labels)
+        values = {name: trec.by_trec_eval(table, labels) for name, table in scores.items()}
         judged = dict.fromkeys(scores, labels)
     for name, measure in itertools.product(scores, more):
         values[name] = values[name].join(trec.by_measure(scores[name], judged[name], measure, relevant_from))

@@ -104,19 +104,13 @@ def by_trec_eval(scores: pd.DataFrame, qrels: pd.DataFrame) -> pd.DataFrame:
     """P@1, AP and RR of each question by trec_eval's rules: p_at_1, average_precision, reciprocal_rank, by question_id.
 
     AP = sum over retrieved right candidates of their precision / all right candidates of the qrels; a candidate without a label is
-    wrong; ties by descending id. Raises: ValueError where no candidate has a label.
+    wrong; ties by descending id.
     Returns: the questions of the run that have a right candidate in the qrels, in the order of the qrels.
     """
     ids = {"question_id": str, "candidate_id": str}
     asked = qrels.astype(ids).groupby("question_id", sort=False)["label"].sum()
     table = scores[["question_id", "candidate_id", "score"]].astype(ids)
-    table = table.merge(qrels.astype(ids), on=list(ids), how="left")
-    if len(table) and table["label"].isna().all():
-        came, expected = (
-            f"{one['candidate_id'].iloc[0]!r} of question {one['question_id'].iloc[0]!r}" for one in (table, qrels)
-        )
-        raise ValueError(f"no candidate is in the qrels: expected ids such as {expected}, got {came}")
-    table = table.fillna({"label": 0})
+    table = table.merge(qrels.astype(ids), on=list(ids), how="left").fillna({"label": 0})
     retrieved = table.groupby("question_id")["label"].sum()
     names = ("question_id", "label", "score", "candidate_id")
     questions, labels, values, candidates = (table[name] for name in names)
@@ -124,6 +118,15 @@ def by_trec_eval(scores: pd.DataFrame, qrels: pd.DataFrame) -> pd.DataFrame:
     kept = ranking.per_question.set_index("question_id")
     kept["average_precision"] *= retrieved.reindex(kept.index) / asked.reindex(kept.index)
     return kept.reindex([question for question in asked.index[asked > 0] if question in kept.index])
+
+
+def require_judged(name: str, scores: pd.DataFrame, qrels: pd.DataFrame) -> None:
+    """Refuse a run with ids of another making, none in the qrels, where every candidate would count as wrong. Raises: ValueError."""
+    ids = ["question_id", "candidate_id"]
+    came, known = (set(table[ids].astype(str).itertuples(index=False, name=None)) for table in (scores, qrels))
+    if came.isdisjoint(known):
+        expected, got = (f"{pair[1]!r} of question {pair[0]!r}" for pair in (min(known), min(came)))
+        raise ValueError(f"{name}: no candidate is in the qrels: expected ids such as {expected}, got {got}")
 
 
 def measure_named(name: str):
