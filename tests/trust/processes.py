@@ -263,6 +263,7 @@ def new_model(tokenizer, objective: str):
     model = loading.from_config(RobertaConfig(vocab_size=len(tokenizer), **size, **more), tokenizer, seed=1)
     if objective == "context_all":
         pair_models.widen_types(model)
+        model.backbone.config.parts = 3
         model.give_members(3)
     if objective == "mspp":
         model = joint.over(model, joint.shape(True, "ae_k", 5, 6 * 20, "released", "absolute"))
