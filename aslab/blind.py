@@ -112,8 +112,7 @@ def exchanged(questions: Sequence[Question], seed: int = 0) -> list[Question]:
 def bag_of_words(train: Sequence[Question], test: Sequence[Question]) -> pd.DataFrame:
     """Scores of a logistic regression on the words and pairs of words of a candidate, which sees no question.
 
-    Where most candidates are of a script without spaces, on `baselines.words`.
-
+    Words are those of `baselines.words` in a script without spaces.
     Features: 1 + log of counts times inverse document frequency, of those in two candidates or more; both labels weigh the same.
     Returns: question_id, label, score (float32), in the order of the test questions.
     """

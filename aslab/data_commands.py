@@ -82,7 +82,7 @@ def margin(text: str) -> float | None:
 
 
 SENTENCES = (
-    ".txt with a sentence a line; .tsv, .csv, .jsonl, .parquet with a column sentence or text; a folder of documents"
+    ".txt, a sentence a line; .tsv, .csv, .jsonl, .parquet with a column sentence or text; a folder of documents"
 )
 ENCODER = "a run of notebooks/embed.ipynb, a model of sentence-transformers, a backbone (mean of its last layer)"
 JUDGED = 50  # sentences of a question that a judge scores, by default

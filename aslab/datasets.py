@@ -15,9 +15,8 @@ def check(notebook: str, given: dict) -> None:
 
     Raises: ValueError, OSError that name the file and the row.
     """
-    absent = {"dataset": None, "train_questions": "all", "architecture": None, "also_rank": None}
-    absent |= {"question_limit": None, "train_limit": None, "test_limit": None}
-    s = SimpleNamespace(**absent | settings(notebook, given))
+    absent = dict.fromkeys(("dataset", "architecture", "also_rank", "question_limit", "train_limit", "test_limit"))
+    s = SimpleNamespace(**absent | {"train_questions": "all"} | settings(notebook, given))
     if notebook == "rerank":  # the first run has read the table
         both = (rundir.find(name, s.runs_dir) for name in (s.first_run, s.joint_run))
         first, _ = stages.records(*both, s.budget)
@@ -40,11 +39,9 @@ def check(notebook: str, given: dict) -> None:
             splits = answers.load_answers(
                 s.dataset, s.protocol, s.train_questions, **limits, context=context, needed=needed
             )
-            if notebook == "embed" and s.architecture == "triplet":
-                train = splits["train"]
-                if not ((train.positives() > 0) & (train.positives() < train.stops - train.starts)).any():
-                    raise ValueError(
-                        f"{s.dataset}: triplets need a training question with a right and a wrong candidate, got none"
-                    )
+            if notebook == "embed" and s.architecture == "triplet" and not len(splits["train"].under("mixed")):
+                raise ValueError(
+                    f"{s.dataset}: triplets need a training question with right and wrong candidates, got none"
+                )
     finally:
         logging.disable(logging.NOTSET)

@@ -86,9 +86,7 @@ OF_MODEL = (
 )
 embed = command(
     _embed,
-    argument(
-        "file", ".txt with one text per line; .tsv, .csv, .jsonl, .parquet with a column answer or text, and id if any"
-    ),
+    argument("file", ".txt, a text a line; .tsv, .csv, .jsonl, .parquet with a column answer or text, and id if any"),
     *OF_MODEL,
     option("--out", "the folder to write vectors and texts into", type=Path, required=True),
     example="asutil vectors embed answers.jsonl --model embed-<hash> --out answers",

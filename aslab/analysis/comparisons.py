@@ -220,7 +220,7 @@ def by_seed(rows: Iterable[pd.DataFrame], metric: str, of=per_question) -> list[
 
 
 def over_both(pair: Pair, row: str, other: str, metric: str, of=per_question) -> Comparison | None:
-    """`tested` of two rows: one row against the other over questions and seeds."""
+    """`tested` of `values_of` two rows."""
     return tested(values_of(pair, row, other, metric, of))
 
 

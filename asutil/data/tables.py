@@ -66,8 +66,8 @@ def _known(table: pa.Table, path, named: dict[str, str]) -> pa.Table:
         table = table.rename_columns([name if column == own else column for column in table.column_names])
     plain = ["_".join(name.casefold().split()) for name in table.column_names]
     joined = {name.replace("_", ""): name for name in COLUMNS if name not in plain}
-    known = dict.fromkeys(COLUMNS) | joined
-    names = [(known[one] or one) if one in known else name for one, name in zip(plain, table.column_names)]
+    known = joined | dict(zip(COLUMNS, COLUMNS))
+    names = [known.get(one, name) for one, name in zip(plain, table.column_names)]
     for name in COLUMNS:
         if names.count(name) > 1:
             several = ", ".join(repr(old) for new, old in zip(names, table.column_names) if new == name)

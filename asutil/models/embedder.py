@@ -264,14 +264,12 @@ def _warn_of_other_pooling(path: Path, name, pooling: str) -> None:
     file = path / "1_Pooling" / "config.json"
     trained = files.json_object(file) if file.is_file() else {}
     old = [
-        key.removeprefix("pooling_mode_").removesuffix("_token").removesuffix("_tokens")
-        for key in trained
-        if trained[key] is True
+        key.partition("_mode_")[2].partition("_token")[0] for key in trained if "_mode_" in key and trained[key] is True
     ]
-    modes = {*np.atleast_1d(trained.get("pooling_mode", old)).tolist()} - {"include_prompt"}
+    modes = {*np.atleast_1d(trained.get("pooling_mode", old)).tolist()}
     if modes - {pooling}:
         log.warning(
-            "%s was trained with pooling=%s, and is read with pooling=%s", name, " and ".join(sorted(modes)), pooling
+            "%s was trained with pooling=%s, and is read with pooling=%s", name, "+".join(sorted(modes)), pooling
         )
 
 

@@ -60,8 +60,7 @@ def shared_words(sampler: BaseSampler, size: int) -> dict:
         labels.append(example.label)
         firsts += [example.parts[0]] * len(candidates)
         others += candidates
-    unspaced = baselines.without_spaces([*firsts, *others])
-    vectorizer = TfidfVectorizer(analyzer=baselines.words if unspaced else "word")
+    vectorizer = TfidfVectorizer(analyzer=baselines.words if baselines.without_spaces(others) else "word")
     try:
         vectorizer.fit([*firsts, *others])
     except ValueError:  # an empty vocabulary

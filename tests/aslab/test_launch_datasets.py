@@ -35,7 +35,7 @@ def test_triplets_without_a_question_of_both_labels_stop_before_a_kernel_starts(
     refused = invoke(
         "embed", "-p", "dataset", path, "-p", "architecture", "triplet", "-p", "runs_dir", tmp_path / "runs", "--engine", "none"
     )
-    assert refused.exit_code == 2 and "triplets need a training question with a right and a wrong candidate" in refused.output
+    assert refused.exit_code == 2 and "triplets need a training question with right and wrong candidates" in refused.output
 
 
 @pytest.mark.parametrize("context", [True, False])

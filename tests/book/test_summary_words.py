@@ -231,15 +231,15 @@ def test_evidence_is_nowhere_detected_better_than_by_marking_every_sentence(base
 
 
 def test_the_loss_hardly_acts_on_qasper():
-    """Nearly all answers are as good without it, below ten points of F1, and evidence is where a random order has it."""
+    """Nearly all answers are as good without it, below ten points of F1, and no order of evidence is better than at random."""
     text = (BOOK / "papers" / "evidence_contrast.md").read_text("utf-8")
     each = [committed("evidence_contrast", row, *QASPER) for row in ("led_base", "led_base_contrast")]
     pairs = [(ours, other) for one, two in zip(*each) for ours, other in zip(one["per_question"], two["per_question"])]
     assert f"{sum(ours[:2] == other[:2] for ours, other in pairs)} of {len(pairs)} answers are as good" in text
     for row, place in (("led_base", QASPER), ("longformer_base", HOTPOTQA)):
         assert max(evidence(name, place, "answer_f1") for name in (row, f"{row}_contrast")) < 0.1
-        assert row == "longformer_base" or at_chance("evidence_contrast", row, "qasper", "map_projected")
-    assert at_chance("evidence_contrast", "led_base_contrast", "qasper", "map_projected")
+    for row in ("led_base", "led_base_contrast"):
+        assert at_chance("evidence_contrast", row, "qasper", "map_projected")
 
 
 def test_evidence_is_not_nearer_in_raw_vectors():

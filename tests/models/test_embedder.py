@@ -260,7 +260,7 @@ def test_another_pooling_than_that_of_its_training_is_said(folder, tmp_path, cap
     ("saved", "modes"),
     [
         ({"pooling_mode": "cls", "include_prompt": True}, "cls"),
-        ({"pooling_mode": ["mean", "max"]}, "max and mean"),
+        ({"pooling_mode": ["mean", "max"]}, "max+mean"),
         ({"pooling_mode_lasttoken": True, "include_prompt": True}, "lasttoken"),
         ({"pooling_mode": "mean"}, ""),
         ({"pooling_mode_mean_tokens": True, "pooling_mode_cls_token": False}, ""),

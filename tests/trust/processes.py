@@ -26,7 +26,7 @@ from asutil.data.long_questions import Answer, LongQuestion, Passage
 from asutil.inputs import groups, slots, triplets
 from asutil.inputs import long as long_inputs
 from asutil.io import disk
-from asutil.models import joint, loading
+from asutil.models import joint, loading, settings
 from asutil.models import pair as pair_models
 from asutil.sampling import Sampler
 from asutil.training import trainer
@@ -263,7 +263,7 @@ def new_model(tokenizer, objective: str):
     model = loading.from_config(RobertaConfig(vocab_size=len(tokenizer), **size, **more), tokenizer, seed=1)
     if objective == "context_all":
         pair_models.widen_types(model)
-        model.backbone.config.parts = 3
+        settings.keep_parts(model.backbone.config, 3)
         model.give_members(3)
     if objective == "mspp":
         model = joint.over(model, joint.shape(True, "ae_k", 5, 6 * 20, "released", "absolute"))
