@@ -5,7 +5,6 @@ The record of such a run is one of `results/<paper>/`, so the book can show both
 data set: of its output only ids stay.
 """
 
-import copy
 import json
 import sys
 import tempfile
@@ -75,7 +74,7 @@ def cleaned(notebook: dict) -> dict:
     Messages on stderr are left out too: progress bars, and warnings that name files.
     Raises: ValueError for a notebook with an error.
     """
-    notebook = without_paths(copy.deepcopy(notebook))
+    notebook = without_paths(notebook)
     language = {"name": "python"}
     notebook["metadata"] = {"kernelspec": notebook["metadata"].get("kernelspec", {}), "language_info": language}
     for cell in notebook["cells"]:

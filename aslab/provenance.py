@@ -48,14 +48,9 @@ def sources_sha256() -> str:
     """One hash of all source files of both packages."""
     sources = hashlib.sha256()
     for package in (Path(asutil.__file__).parent, Path(__file__).parent):
-        for name, path in source_files(package):
-            sources.update(f"{package.name}/{name}\0{hub.sha256(path)}\n".encode())
+        for path in sorted(package.rglob("*.py"), key=Path.as_posix):
+            sources.update(f"{package.name}/{path.relative_to(package).as_posix()}\0{hub.sha256(path)}\n".encode())
     return sources.hexdigest()
-
-
-def source_files(package: Path) -> list[tuple[str, Path]]:
-    """The names and paths of all source files of a package and its folders, sorted by name."""
-    return sorted((path.relative_to(package).as_posix(), path) for path in package.rglob("*.py"))
 
 
 def _commit(folder: Path) -> str:

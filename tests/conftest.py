@@ -10,6 +10,8 @@ from pathlib import Path
 
 # One thread, here and in every process that a test starts, set before torch is imported: the bytes of a sum depend on how many share it.
 os.environ["OMP_NUM_THREADS"] = "1"
+# No test asks the network: without one, huggingface_hub tries for 23 seconds before it gives up.
+os.environ["HF_HUB_OFFLINE"] = "1"
 
 # A shell's background job ignores Ctrl-C, and so would every process that a test starts and interrupts.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:

@@ -24,7 +24,7 @@ from filelock import FileLock
 from tqdm.auto import tqdm
 
 from ..io import disk, hub
-from .arrays import ARRAYS, COUNTED, OFFSETS, VERIFIED_BYTES, check_array, concatenate, open_arrays
+from .arrays import ARRAYS, COUNTED, OFFSETS, VERIFIED_BYTES, concatenate, open_arrays
 from .cleaning import LIMITS, MIN_DOCUMENT, MIN_PARAGRAPH, splitter_function
 from .shards import build_shards
 from .sources import documents, fingerprint_of_source, not_read, without_paths
@@ -181,14 +181,9 @@ class Corpus:
     """An index on disk, memory-mapped: `.tokens .sentences .paragraphs .documents .hashes .document_hashes`, and `.info` (corpus.json)."""
 
     def __init__(self, folder: Path, info: dict, arrays: dict[str, np.ndarray]):
-        self.folder = folder
-        self.info = info
-        self.tokens = arrays["tokens"]
-        self.sentences = arrays["sentences"]
-        self.paragraphs = arrays["paragraphs"]
-        self.documents = arrays["documents"]
-        self.hashes = arrays["hashes"]
-        self.document_hashes = arrays["document_hashes"]
+        self.folder, self.info = folder, info
+        self.tokens, self.sentences, self.paragraphs = (arrays[name] for name in ARRAYS[:3])
+        self.documents, self.hashes, self.document_hashes = (arrays[name] for name in ARRAYS[3:])
 
     @classmethod
     def open(cls, out, tokenizer=None) -> "Corpus":
@@ -291,7 +286,7 @@ def verify(folder: str | Path) -> Corpus:
     """
     index = Corpus.open(folder)
     for name in tqdm(ARRAYS, desc="verifying", unit=" arrays", dynamic_ncols=True):
-        check_array(index.folder / f"{name}.npy", index.info["sha256"][name])
+        disk.check(index.folder / f"{name}.npy", index.info["sha256"][name])
     index.tokenizer  # noqa: B018  reading it checks it
     return index
 

@@ -6,7 +6,6 @@ the end is excluded. The first upload of QED has its training questions in sever
 so on, with answer_spans = [[start, end], ...].
 """
 
-import hashlib
 import runpy
 from itertools import pairwise
 from pathlib import Path
@@ -19,7 +18,6 @@ from . import built
 from .splits import naming, require, require_fields, require_id, require_text, same_text
 
 FIELDS = ("example_id", "title_text", "question_text", "paragraph_text", "sentence_starts")
-DEV_SHARE = 10  # of the titles of train one in so many is dev
 
 
 def build(source: str | Path, folder: str | Path) -> dict:
@@ -61,19 +59,9 @@ def build(source: str | Path, folder: str | Path) -> dict:
                     reason = "asked in test"
                 else:
                     own.add(text)
-                yield path.name, "test" if path == test else split_of(row["title_text"]), rows, reason
+                yield path.name, "test" if path == test else built.split_of(row["title_text"], tenths=1), rows, reason
 
     return built.write(folder, "nq_sentences", [*training, test], questions())
-
-
-def split_of(title: str) -> str:
-    """train, or dev for a tenth of the titles, by a hash.
-
-    Example:
-        >>> split_of("Pure Michigan"), split_of("Webbed toes")
-        ('dev', 'train')
-    """
-    return "train" if int(hashlib.sha256(title.encode()).hexdigest(), 16) % DEV_SHARE else "dev"
 
 
 def question_rows(row: dict, location: str) -> list[dict] | None:

@@ -4,7 +4,6 @@ Reads `selqa-ass-train.json`, `selqa-ass-dev.json` and `selqa-ass-test.json`, ea
 article, section, candidates = the sentences of the section in order, and answers = the numbers of the right ones, from 0.
 """
 
-import hashlib
 import runpy
 from pathlib import Path
 
@@ -45,19 +44,9 @@ def build(source: str | Path, folder: str | Path) -> dict:
             objects = files.published_json(path, list, "questions of SelQA")
             for number, question in enumerate(tqdm(objects, path.name, unit=" questions", delay=5)):
                 rows = question_rows(question, f"{of_file}-{number}", f"{path.name}, question {number + 1}")
-                yield path.name, split_of(question["article"]) if divided else of_file, rows, None
+                yield path.name, built.split_of(question["article"], DEV_TENTHS) if divided else of_file, rows, None
 
     return built.write(folder, "selqa", released, questions())
-
-
-def split_of(article: str) -> str:
-    """train or dev, by a hash of the article's title.
-
-    Example:
-        >>> split_of("Israel"), split_of("Proton")
-        ('dev', 'train')
-    """
-    return "dev" if int(hashlib.sha256(article.encode()).hexdigest(), 16) % 10 < DEV_TENTHS else "train"
 
 
 def question_rows(question: dict, id: str, location: str) -> list[dict]:

@@ -4,18 +4,8 @@ The command that made it is in its record and on the page *The embedded backbone
 """
 
 import torch
+import transformers
 from torch import nn
-from transformers import (
-    AutoModelForMaskedLM,
-    AutoModelForPreTraining,
-    AutoModelForSequenceClassification,
-    ElectraConfig,
-    LEDConfig,
-    LEDForConditionalGeneration,
-    LongformerConfig,
-    LongformerModel,
-    RobertaForMaskedLM,
-)
 
 from ..io import checkpoints, hub
 from ..models import electra, loading
@@ -25,9 +15,11 @@ WINDOW = 64  # tokens that a token of a Longformer reads, on both sides together
 LONG = 1024  # positions of a Longformer and of an LED
 
 
-def masked_model() -> RobertaForMaskedLM:
+def masked_model() -> transformers.RobertaForMaskedLM:
     """The embedded RoBERTa with its masked-language-model head, in float32."""
-    model, _ = checkpoints.with_head(AutoModelForMaskedLM, checkpoints.source(hub.EMBEDDED[0]), hub.EMBEDDED[0])
+    model, _ = checkpoints.with_head(
+        transformers.AutoModelForMaskedLM, checkpoints.source(hub.EMBEDDED[0]), hub.EMBEDDED[0]
+    )
     return model
 
 
@@ -41,12 +33,12 @@ def electra_pair(tokenizer, seed: int = 0, mlm: bool = True) -> pair_models.Pair
     """
     source = masked_model()
     lengths = {"embedding_size": source.config.hidden_size, "max_position_embeddings": len(_positions(source))}
-    config = ElectraConfig(**_size(source.config), **lengths)
+    config = transformers.ElectraConfig(**_size(source.config), **lengths)
     backbone = _bare(source) | {"embeddings.position_embeddings.weight": _positions(source)}
     with checkpoints.seeded(seed):
-        pair = AutoModelForSequenceClassification.from_config(config)
-        detection = AutoModelForPreTraining.from_config(config) if mlm else None
-        generator = AutoModelForMaskedLM.from_config(config) if mlm else None
+        pair = transformers.AutoModelForSequenceClassification.from_config(config)
+        detection = transformers.AutoModelForPreTraining.from_config(config) if mlm else None
+        generator = transformers.AutoModelForMaskedLM.from_config(config) if mlm else None
     _copy(pair.electra, backbone)
     if not mlm:
         return pair_models.PairEncoder(pair_models.take_backbone(pair), pair, None, tokenizer, ("pair",))
@@ -58,7 +50,7 @@ def electra_pair(tokenizer, seed: int = 0, mlm: bool = True) -> pair_models.Pair
     return electra.assembled(pair, detection, generator, tokenizer, ("pair", "detection"))
 
 
-def longformer(tokenizer) -> LongformerModel:
+def longformer(tokenizer) -> transformers.LongformerModel:
     """A Longformer that begins as the embedded RoBERTa: its positions are repeated, its attention is copied for local and global tokens.
 
     Beltagy et al. (2020, section 5) make their Longformer from RoBERTa in this way.
@@ -67,7 +59,7 @@ def longformer(tokenizer) -> LongformerModel:
     positions, table = _positions(source), source.roberta.embeddings.position_embeddings.weight
     offset = len(table) - len(positions)
     lengths = {"attention_window": WINDOW, "max_position_embeddings": LONG + offset}
-    model = LongformerModel(LongformerConfig(**_size(source.config), **lengths))
+    model = transformers.LongformerModel(transformers.LongformerConfig(**_size(source.config), **lengths))
     state = _bare(source)
     state["embeddings.position_embeddings.weight"] = torch.cat([table[:offset], _repeated(positions, LONG)])
     for name, value in list(state.items()):
@@ -77,16 +69,16 @@ def longformer(tokenizer) -> LongformerModel:
     return model
 
 
-def led(tokenizer) -> LEDForConditionalGeneration:
+def led(tokenizer) -> transformers.LEDForConditionalGeneration:
     """An LED whose encoder begins as the embedded RoBERTa, under a fresh decoder of one layer for answers of at most 64 tokens."""
     source = masked_model()
-    model = LEDForConditionalGeneration(led_config(tokenizer, _size(source.config)))
+    model = transformers.LEDForConditionalGeneration(led_config(tokenizer, _size(source.config)))
     model.led.shared.weight.data.copy_(source.roberta.embeddings.word_embeddings.weight)
     _copy(model.led.encoder, _led_encoder(source))
     return model
 
 
-def led_config(tokenizer, size: dict) -> LEDConfig:
+def led_config(tokenizer, size: dict) -> transformers.LEDConfig:
     """Of an LED with a decoder of one layer, for answers of at most 64 tokens; size: the names of a RoBERTa's config."""
     sides = {f"{side}_attention_heads": size["num_attention_heads"] for side in ("encoder", "decoder")}
     sides |= {f"{side}_ffn_dim": size["intermediate_size"] for side in ("encoder", "decoder")}
@@ -94,10 +86,10 @@ def led_config(tokenizer, size: dict) -> LEDConfig:
     sizes = {"vocab_size": size["vocab_size"], "d_model": size["hidden_size"], "attention_window": [WINDOW] * layers}
     sizes |= {"max_encoder_position_embeddings": LONG, "max_decoder_position_embeddings": 64}
     ids = loading.special_ids(tokenizer) | {"decoder_start_token_id": tokenizer.eos_token_id}
-    return LEDConfig(encoder_layers=layers, decoder_layers=1, **sides, **sizes, **ids)
+    return transformers.LEDConfig(encoder_layers=layers, decoder_layers=1, **sides, **sizes, **ids)
 
 
-def _led_encoder(source: RobertaForMaskedLM) -> dict[str, torch.Tensor]:
+def _led_encoder(source: transformers.RobertaForMaskedLM) -> dict[str, torch.Tensor]:
     """The weights of an LED's encoder, from those of a RoBERTa."""
     embeddings = source.roberta.embeddings
     # The only token type of the RoBERTa is part of every sum: it goes into the positions.
@@ -126,11 +118,11 @@ def _size(config) -> dict:
     return {name: getattr(config, name) for name in (*names, *more)}
 
 
-def _bare(source: RobertaForMaskedLM) -> dict[str, torch.Tensor]:
+def _bare(source: transformers.RobertaForMaskedLM) -> dict[str, torch.Tensor]:
     return {name: value for name, value in source.roberta.state_dict().items() if "pooler" not in name}
 
 
-def _positions(source: RobertaForMaskedLM) -> torch.Tensor:
+def _positions(source: transformers.RobertaForMaskedLM) -> torch.Tensor:
     """The vectors of positions 0, 1, ...: RoBERTa's table begins with rows for its padding."""
     return source.roberta.embeddings.position_embeddings.weight.detach()[source.config.pad_token_id + 1 :]
 

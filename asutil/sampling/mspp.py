@@ -148,7 +148,8 @@ class MultiSentenceSampler(BaseSampler):
         left = np.arange(len(p))
         attempt = 0
         while left.size and attempt <= REDRAWS:
-            groups.starts[left, :own] = self._placed(p[left], a[left], b[left], attempt)
+            some, places = p[left], keyed(self.key, PLACES, attempt, p[left])
+            groups.starts[left, :own] = self.rule.positive(*self.extent(some), a[left], b[left], self.positives, places)
             left = left[self._clash(groups.starts[left, :own], a[left], b[left])]
             attempt += 1
         groups.incomplete[left] = True
@@ -216,10 +217,6 @@ class MultiSentenceSampler(BaseSampler):
         row = np.searchsorted(self.before, numbers, side="right") - 1
         q = row - (b - 1) * (len(self.corpus.paragraphs) - 1)
         return self.corpus.paragraphs[q] + numbers - self.before[row], q
-
-    def _placed(self, p, a, b, attempt):
-        """First sentences of s_0 and the positives. Shapes: (B,) -> (B, 1 + k1)"""
-        return self.rule.positive(*self.extent(p), a, b, self.positives, keyed(self.key, PLACES, attempt, p))
 
     def _sizes(self, a, b, texts):
         """Sentences of each of the first `texts` texts of groups. Shapes: (B,), (B,) -> (B, texts)"""

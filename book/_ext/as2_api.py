@@ -5,21 +5,8 @@ from collections.abc import Callable
 from html import escape
 from pathlib import Path
 
-from as2_names import (
-    PARAGRAPH,
-    Definition,
-    Place,
-    addresses,
-    defined,
-    described,
-    docstring_lines,
-    dotted,
-    exported,
-    linked,
-    modules_of,
-    public,
-    tree,
-)
+import as2_names
+from as2_names import Definition, Place, described, dotted, linked, public, tree
 from as2_pages import ROOT, watch
 from docutils import nodes
 from pages import row, table
@@ -84,7 +71,7 @@ def remarks(node: ast.ClassDef, lines: list[str], place: Place) -> str:
 
 def without_docstring(node: Definition, lines: list[str], first: int) -> list[str]:
     """The lines of a definition without `docstring_lines` and the empty ones that follow them."""
-    dropped, kept = docstring_lines(node), []
+    dropped, kept = as2_names.docstring_lines(node), []
     for number, line in enumerate(lines, first):
         if number - 1 in dropped and not line.strip():
             dropped.add(number)
@@ -162,10 +149,10 @@ class Api(SphinxDirective):
         watch(self.env, "modules")
         highlighter = self.env.app.builder.highlighter
         highlight = lambda text, language: highlighter.highlight_block(text, language)
-        paths = modules_of(*self.arguments)
+        paths = as2_names.modules_of(*self.arguments)
         packages = dict.fromkeys(dotted(path).rpartition(".")[0] for path in paths)
         modules = {dotted(path) for path in paths}
-        names = [name for package in packages for name in exported(package)]
+        names = [name for package in packages for name in as2_names.exported(package)]
         body = [_overview(name) for name in names if name.rpartition(".")[0] in modules]
         title = "What most programs need; the modules below have the rest."
         html = table(title, ["Import", "What it is"], body) if body else ""
@@ -174,15 +161,15 @@ class Api(SphinxDirective):
 
 def _overview(name: str) -> str:
     """A line of the table of what a package passes on; "" for a constant."""
-    source = defined(name, addresses())
+    source = as2_names.defined(name, as2_names.addresses())
     if not source:
         return ""
     module, _, last = source.rpartition(".")
     path = ROOT / f"{module.replace('.', '/')}.py"
     node = next(one for one in public(tree(path).body) if one.name == last)
-    summary = (ast.get_docstring(node) or "").partition(PARAGRAPH)[0]
+    summary = (ast.get_docstring(node) or "").partition(as2_names.PARAGRAPH)[0]
     package = name.rpartition(".")[0].rpartition(".")[0]
-    link = Html(f'<a href="../{addresses()[source]}"><code>{package}.{last}</code></a>')
+    link = Html(f'<a href="../{as2_names.addresses()[source]}"><code>{package}.{last}</code></a>')
     return row(link, Html(linked(summary, Place(module))))
 
 
@@ -190,8 +177,8 @@ class Name(SphinxRole):
     """A public name of the package, with a link to where it is described; any other name is an error."""
 
     def run(self):
-        if self.text not in addresses():
+        if self.text not in as2_names.addresses():
             return [], [self.inliner.reporter.error(f"as2-name: no public name {self.text!r}", line=self.lineno)]
         up = "../" * self.env.docname.count("/")
-        target = f"{up}{addresses()[self.text]}"
+        target = f"{up}{as2_names.addresses()[self.text]}"
         return [nodes.reference("", "", nodes.literal("", self.text), refuri=target, internal=True)], []

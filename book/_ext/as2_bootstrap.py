@@ -5,7 +5,6 @@ The new ranker loses a fixed share of the questions. It gains that share and the
 """
 
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 from docutils import nodes
@@ -23,17 +22,6 @@ SETS = 20
 DRAWS = 500
 DEFAULT = 237, 2  # questions and points of the figure
 WIDEST = 30  # points left and right of zero that the figure has room for
-
-
-class Interval(NamedTuple):
-    """The 95 % interval of a test set, in points."""
-
-    low: float
-    high: float
-
-    @property
-    def significant(self) -> bool:
-        return self.low > 0 or self.high < 0
 
 
 def smallest(questions: int, lost: int) -> int:
@@ -64,14 +52,13 @@ def _share_above(questions: int, gained: float, lost: float) -> float:
     return float(chance[likely] @ stats.binom.sf(needed - 1, questions - likely, gained / (1 - lost)))
 
 
-def intervals(questions: int, gain: float) -> list[Interval]:
-    """The bootstrap intervals of some test sets with a true gain, a share."""
+def intervals(questions: int, gain: float) -> list[metrics.Comparison]:
+    """The bootstrap of some test sets with a true gain, a share."""
     draw = np.random.default_rng(0)
     result = []
     for gained, lost, _ in draw.multinomial(questions, [LOST + gain, LOST, 1 - 2 * LOST - gain], size=SETS):
         deltas = np.repeat([1, -1, 0], [gained, lost, questions - gained - lost])
-        low, high = metrics.paired_bootstrap(deltas, np.zeros(questions), DRAWS).interval
-        result.append(Interval(100 * low, 100 * high))
+        result.append(metrics.paired_bootstrap(deltas, np.zeros(questions), DRAWS))
     return result
 
 
@@ -82,7 +69,7 @@ def figure() -> str:
     rows = [(count, [f"{100 * power(count, points / 100):.0f}" for points in GAINS]) for count in QUESTIONS[1::2]]
     shown = {"questions": questions, "points": points, "share": f"{100 * power(questions, points / 100):.0f}"}
     shown |= {"steps": QUESTIONS, "gains": GAINS, "lost": round(100 * LOST), "widest": WIDEST}
-    significant = sum(interval.significant for interval in of_sets)
+    significant = sum(test.sign != 0 for test in of_sets)
     return render("bootstrap.html", intervals=of_sets, significant=significant, rows=rows, **shown)
 
 

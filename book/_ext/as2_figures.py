@@ -12,14 +12,9 @@ from aslab.show import picture, plots
 from aslab.show.markup import Html
 
 
-def inline_svg(figure, salt: str) -> str:
-    """A figure as SVG in the page's own text colour; the same figure gives the same bytes."""
-    return as2_svg.in_page_colours(picture.svg(figure, salt, transparent=True))
-
-
 def drawn(figure, caption: str) -> Html:
-    """A matplotlib Figure with a caption that tells in words what it shows."""
-    return pages.figure(inline_svg(figure, caption), caption)
+    """A matplotlib Figure in the page's own text colour, with a caption that tells in words what it shows."""
+    return pages.figure(as2_svg.in_page_colours(picture.svg(figure, caption, transparent=True)), caption)
 
 
 def of_notebook(paper: str, up: str) -> str:

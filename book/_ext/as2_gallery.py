@@ -1,6 +1,5 @@
 """Pages of executed notebooks: those of this machine's runs, and the committed ones, each with a card."""
 
-import copy
 import re
 
 import pages
@@ -22,7 +21,7 @@ ID = re.compile(r'(\bid="|href="#|url\(#)')
 
 def run_page(notebook: dict, title: str, about: str = "") -> dict:
     """An executed notebook as a page: its title, Markdown about the run, its plots in the page's colours."""
-    page = without_paths(copy.deepcopy(notebook))
+    page = without_paths(notebook)
     cells = [cell for cell in page["cells"] if "injected-parameters" not in cell["metadata"].get("tags", [])]
     page["cells"] = that_show(cells)
     for number, cell in enumerate(page["cells"]):

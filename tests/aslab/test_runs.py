@@ -374,11 +374,15 @@ def test_a_long_value_is_not_shown_whole():
     assert len(str(refused.value)) < 600
 
 
-def test_the_sources_are_named_by_their_place_in_the_package(tmp_path):
-    for name in ("b.py", "a/c.py", "a/__init__.py", "a/notes.md"):
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text("")
-    assert [name for name, _ in provenance.source_files(tmp_path)] == ["a/__init__.py", "a/c.py", "b.py"]
+def test_the_sources_have_one_hash_of_their_places_and_contents(tmp_path, monkeypatch):
+    for name in ("asutil/b.py", "asutil/a/c.py", "asutil/a/notes.md", "aslab/__init__.py"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(name)
+    monkeypatch.setattr(provenance.asutil, "__file__", str(tmp_path / "asutil/__init__.py"))
+    monkeypatch.setattr(provenance, "__file__", str(tmp_path / "aslab/provenance.py"))
+    hashes = {name: hashlib.sha256(name.encode()).hexdigest() for name in ("asutil/a/c.py", "asutil/b.py", "aslab/__init__.py")}
+    text = "".join(f"{name}\0{own}\n" for name, own in hashes.items())
+    assert provenance.sources_sha256() == hashlib.sha256(text.encode()).hexdigest()
 
 
 def test_a_commit_has_changes_where_code_differs_from_it_not_where_results_do(tmp_path):

@@ -34,7 +34,7 @@ def html_of(section):
 
 
 def section_of(api, dotted):
-    return BeautifulSoup("".join(html_of(api.module_section(path, plain)) for path in api.modules_of(dotted)), "html.parser")
+    return BeautifulSoup("".join(html_of(api.module_section(path, plain)) for path in api.as2_names.modules_of(dotted)), "html.parser")
 
 
 def test_every_module_is_on_one_page_and_every_page_in_the_toc(names):
@@ -66,7 +66,7 @@ def test_a_package_passes_on_names_that_are_described(names):
 @pytest.mark.parametrize("page", SHOWN)
 def test_links_lead_to_entries_and_pages_are_not_too_large(api, page):
     ids, size = set(), 0
-    shown = [node for line in SHOWN[page] for path in api.modules_of(*line.split()) for node in [api.module_section(path, plain)]]
+    shown = [node for line in SHOWN[page] for path in api.as2_names.modules_of(*line.split()) for node in [api.module_section(path, plain)]]
     for node in shown:
         for section in node.findall(lambda one: one.tagname == "section"):
             ids |= set(section["ids"])
@@ -78,8 +78,8 @@ def test_links_lead_to_entries_and_pages_are_not_too_large(api, page):
             path, _, anchor = link["href"].removeprefix("../").partition("#")
             source = ROOT / "book" / path.replace(".html", ".md")
             assert source.is_file(), link
-            assert not path.startswith("api/") or f"{path}#{anchor}" in api.addresses().values(), link
-    assert {name.rpartition("#")[2] for name in api.addresses().values() if name.startswith(f"api/{page}.html")} == ids
+            assert not path.startswith("api/") or f"{path}#{anchor}" in api.as2_names.addresses().values(), link
+    assert {name.rpartition("#")[2] for name in api.as2_names.addresses().values() if name.startswith(f"api/{page}.html")} == ids
     assert size < 500_000
 
 

@@ -198,7 +198,7 @@ def test_an_index_without_hashes_of_documents_is_refused_and_prepared_anew(docum
     built.folder.rename(earlier)  # where the version before kept it
     (earlier / "document_hashes.npy").unlink()
     disk.write_json(earlier / "corpus.json", info)
-    with pytest.raises(ValueError, match=r"has the form of an earlier version, .*without hashes of documents, .*: build it again"):
+    with pytest.raises(ValueError, match="document_hashes.npy is damaged, .*: build the index again"):
         c.Corpus.open(earlier)
     again = c.prepare(tmp_path / "own.jsonl", tokenizer, tmp_path / "indexes")
     assert again.folder != earlier and again.validation.any()
@@ -339,7 +339,7 @@ def test_files_of_every_kind_give_the_same_documents(tmp_path, caplog):
         assert list(sources.documents(tmp_path / source)) == texts
     assert list(sources.documents(tmp_path / "x.jsonl", exclude_titles=["a"])) == texts[1:] and not caplog.messages
     for source, titles in ((tmp_path / "txt", ["a"]), (tmp_path / "x.parquet", ["c"]), ("pydocs", ["numpy"])):
-        assert list(sources.documents(source, exclude_titles=titles)) == list(sources.documents(source))
+        assert list(sources.documents(source, limit=9, exclude_titles=titles)) == list(sources.documents(source, limit=9)) != []
     assert list(sources.documents(tmp_path / "x.parquet", exclude_titles=["b", "c", "d"])) == texts[:1]
     said = "no document has {} titles of exclude_titles, such as {}"
     expected = [said.format(*words) for words in [("1 of the 1", "a"), ("1 of the 1", "c"), ("1 of the 1", "numpy"), ("2 of the 3", "c")]]

@@ -1,5 +1,6 @@
 """Loading: counts on real data, user files by round trip and by malformed input, context, baselines by hand."""
 
+import functools
 import json
 import os
 import subprocess
@@ -20,6 +21,7 @@ from asutil.data.answers import load_answers
 from asutil.data.baselines import baseline_scores
 from asutil.data.data_sets import ANSWERS, Part
 from asutil.io import hub
+from asutil.pydocs import documents
 
 ROWS = [
     ("Q1", "why?", "Page", "Because.", 0),
@@ -241,7 +243,9 @@ def test_wikiqa_against_plain_pandas(mirror):
 
 @pytest.fixture(scope="module")
 def pydocs():
-    return load_answers("pydocs")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(documents, "questions", functools.partial(iter, list(documents.questions())))  # read once
+        yield load_answers("pydocs")
 
 
 @pytest.mark.slow

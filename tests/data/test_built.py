@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from aslab.commands import asutil
-from asutil.data import nq_sentences, selqa
+from asutil.data import built, nq_sentences, selqa
 from asutil.data.answers import load_answers
 from asutil.data.baselines import baseline_scores
 from asutil.data.data_sets import ANSWERS
@@ -21,7 +21,7 @@ MISSING = object()
 CARDS = Path(__file__).parents[2] / "data_cards"
 SENTENCES = ["A tower stands there . ", "It was built in 1901 . ", "Ben and Ann paid for it ."]
 PARAGRAPH = "".join(SENTENCES)
-TITLES = {split: [t for t in (f"Tower {n}" for n in range(60)) if nq_sentences.split_of(t) == split] for split in ("train", "dev")}
+TITLES = {split: [t for t in (f"Tower {n}" for n in range(60)) if built.split_of(t, 1) == split] for split in ("train", "dev")}
 
 
 def span(text):
@@ -130,7 +130,7 @@ def selqa_files(tmp_path, **files):
 
 
 def test_selqa_with_and_without_its_training_file(tmp_path):
-    articles = {split: [a for a in map(str, range(40)) if selqa.split_of(a) == split] for split in ("train", "dev")}
+    articles = {split: [a for a in map(str, range(40)) if built.split_of(a, 2) == split] for split in ("train", "dev")}
     dev = [section(n, article, [2]) for n, article in enumerate(articles["train"][:3] + articles["dev"][:2])]
     dev += [section(8, articles["dev"][0], []), section(9, articles["dev"][0], [0, 2, 3]), section(9, "1", [1])]
     source = selqa_files(tmp_path, dev=dev, test=[section(5, "Ann", [0, 3])])

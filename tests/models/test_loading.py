@@ -47,7 +47,6 @@ def saved(tokenizer, tmp_path):
 
 @pytest.fixture
 def no_hub(monkeypatch):
-    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
     monkeypatch.delenv("ASUTIL_MIRROR", raising=False)
 
 

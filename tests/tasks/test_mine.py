@@ -5,7 +5,6 @@ import json
 import math
 import zlib
 
-import huggingface_hub
 import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
@@ -389,7 +388,6 @@ def test_an_encoder_is_known_by_its_folder(tmp_path, tokenizer, monkeypatch):
     edited(folder, architectures=["BertForSequenceClassification"])
     with pytest.raises(ValueError, match="expected a model that embeds each text by itself, got a model that reads question and candidate"):
         rankers.load_encoder(folder)
-    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
     monkeypatch.delenv("ASUTIL_MIRROR", raising=False)
     with pytest.raises(ValueError, match="trecqa_transfer: expected a data set with training questions"):
         mine.mine("trecqa_transfer", tmp_path / "sentences.txt", "bm25", tmp_path / "mined")
