@@ -1,5 +1,7 @@
 """Rankers of others on the papers' questions, as `experiments/rankers.yml` lists them: their runs, their records, what is known of them."""
 
+import hashlib
+import json
 import logging
 from pathlib import Path
 
@@ -9,7 +11,7 @@ import yaml
 from asutil import metrics
 from asutil.io import disk
 
-from . import chains, identity, parameters, records, rundir, runs
+from . import chains, identity, parameters, provenance, records, rundir, runs
 from .plan import Job, completed, settings_key
 
 log = logging.getLogger(__name__)
@@ -53,14 +55,23 @@ def scored(run: runs.Run, splits: dict) -> tuple[dict[str, dict[str, pd.DataFram
     if several := [short for short in shown if shown.count(short) > 1]:
         raise ValueError(f"models: two rankers are called {several[0]}: give their folders different names")
     for name, short in zip(names, shown):
-        given = run.given | {"models": name, "seed": 0}  # the seed draws for tests, not for scores
-        own = identity.of_run("rank", given)["hash"]
-        scores[short], figures[short] = rankers.scored(name, splits, run.shared / "scores" / own)
+        parts = identity.fused(name, run.options.runs_dir)
+        folder = run.shared / "scores" / _scores_of(name, parts, run)
+        scores[short], figures[short] = rankers.scored(name, splits, folder)
         figures[short]["pairs_before"] = pairs_before(short)
-        for part in identity.fused(name, run.options.runs_dir):
+        for part in parts:
             for named in chains.other_data(part, run):
                 log.warning("models %s: trained on %s, whose training questions may be among these", short, named)
     return scores, figures
+
+
+def _scores_of(name: str, parts: list[str], run: runs.Run) -> str:
+    """Names the scores of a ranker by what they follow from. A run that was deleted and made again has its name, not its weights."""
+    given = run.given | {"models": name, "seed": 0}  # the seed draws for tests, not for scores
+    made = [rundir.read_record(folder) for part in parts if (folder := rundir.find(part, run.options.runs_dir))]
+    weights = [record.get("weights_sha256") for record in made]
+    follows_from = [identity.of_run("rank", given)["hash"], provenance.sources_sha256(), weights]
+    return hashlib.sha256(json.dumps(follows_from).encode()).hexdigest()[:12]
 
 
 def publish(results: str | Path = "results", runs_dir: str | Path = "runs") -> list[Path]:

@@ -11,7 +11,9 @@ import pandas as pd
 
 ROWS = 1 << 16  # texts that are hashed together
 ENOUGH = 100  # neighbours that two questions share
-LEADING = 0.8  # share of the questions whose right candidates stand first: rows are sorted by label, not by place
+LEADING = (
+    0.8  # share of the questions whose right candidates stand first, or last: rows are sorted by label, not by place
+)
 SAME = 0.9  # of them that keep their order; a shuffled page of n sentences keeps one in n
 MIXER = np.uint64(0x9E3779B97F4A7C15)
 
@@ -20,6 +22,7 @@ class Order(NamedTuple):
     shared: int  # neighbours x, y of one question that another question has as well
     same: float  # share of these where y follows x there too
     positives_first: float  # share of the questions with both labels
+    positives_last: float
     sorted: float  # share of the questions with 4 candidates or more whose texts are in alphabetical order
 
 
@@ -27,26 +30,31 @@ def check(split, where) -> Order:
     """Refuse a split whose rows cannot be in the order of their documents.
 
     Questions about one document list the same sentences, so two sentences that are neighbours for one question must be neighbours, the
-    same one first, for every other question. Rows with the positives first or in alphabetical order pass this test, and are refused too.
+    same one first, for every other question. Rows that are sorted by label or by text pass this test, and are refused too.
 
     Args:
         split: a `questions.Split` with all of its rows.
     Raises: ValueError with the measured order; also where too few sentences are shared to tell.
     """
     order = measure(split)
-    reasons = []
-    if order.shared < ENOUGH:
-        reasons.append(f"only {order.shared:,} neighbours stand under two questions, {ENOUGH} are needed")
-    if order.same < SAME:
-        reasons.append(f"of {order.shared:,} neighbours under two questions {order.same:.0%} keep their order")
-    if order.positives_first > LEADING:
-        reasons.append(f"the right candidates stand first in {order.positives_first:.0%} of the questions")
-    if order.sorted > 0.5:
-        reasons.append(f"{order.sorted:.0%} of the questions have their candidates in alphabetical order")
-    if reasons:
+    few = f"only {order.shared:,} neighbours stand under two questions, {ENOUGH} are needed"
+    if reasons := [few] * (order.shared < ENOUGH) + contradictions(order):
         expected = "rows in the order of their documents, which gives candidates a context"
         raise ValueError(f"{where}: expected {expected}; {'; '.join(reasons)}")
     return order
+
+
+def contradictions(order: Order) -> list[str]:
+    """What shows that rows are not in the order of their documents."""
+    found = []
+    if order.shared >= ENOUGH and order.same < SAME:
+        found.append(f"of {order.shared:,} neighbours under two questions {order.same:.0%} keep their order")
+    for place, share in (("first", order.positives_first), ("last", order.positives_last)):
+        if share > LEADING:
+            found.append(f"the right candidates stand {place} in {share:.0%} of the questions")
+    if order.sorted > 0.5:
+        found.append(f"{order.sorted:.0%} of the questions have their candidates in alphabetical order")
+    return found
 
 
 def measure(split) -> Order:
@@ -56,16 +64,13 @@ def measure(split) -> Order:
     texts = [[candidate.text for candidate in split[int(i)].candidates] for i in long[:: max(1, len(long) // 200)]]
     in_order = np.array([question == sorted(question) for question in texts], bool)
     shared, same = _neighbours(split, sizes)
-    return Order(shared, same, _share(positives_first(split)), _share(in_order))
-
-
-def positives_first(split) -> np.ndarray:
-    """For each question with both labels, whether its right candidates stand before all others. Shape: (questions,)"""
     positives = split.positives()
+    mixed = (positives > 0) & (positives < sizes)
     until = np.concatenate([[0], np.cumsum(split.table["label"].to_numpy(), dtype=np.int64)])
     leading = until[split.starts + positives] - until[split.starts]  # positives among the first rows of each question
-    mixed = (positives > 0) & (positives < split.stops - split.starts)
-    return (leading == positives)[mixed]
+    trailing = until[split.stops] - until[split.stops - positives]
+    by_label = (_share((rows == positives)[mixed]) for rows in (leading, trailing))
+    return Order(shared, same, *by_label, _share(in_order))
 
 
 def _neighbours(split, sizes: np.ndarray) -> tuple[int, float]:

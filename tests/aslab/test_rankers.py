@@ -1,5 +1,7 @@
 """What `experiments/rankers.yml` lists: runs of `rank`, and what is known of models."""
 
+import shutil
+from pathlib import Path
 from types import SimpleNamespace
 
 import pandas as pd
@@ -55,6 +57,24 @@ def test_two_rankers_of_one_name_are_refused(tmp_path, monkeypatch):
     monkeypatch.setattr("asutil.tasks.rankers.scored", lambda name, splits, folder: pytest.fail("scored before the names were looked at"))
     with pytest.raises(ValueError, match="models: two rankers are called own:model"):
         rankers.scored(opened, {})
+
+
+def test_kept_scores_are_of_the_weights_and_the_code_that_are_there(tmp_path, monkeypatch):
+    """A run that was deleted and made again has its name and its settings."""
+    options = SimpleNamespace(models="", budget="laptop", runs_dir=str(tmp_path), dataset="mine.tsv")
+    opened = SimpleNamespace(options=options, given={}, shared=tmp_path / "shared", identity={"inputs": {"dataset": "0"}})
+    asked = []
+    monkeypatch.setattr("asutil.tasks.rankers.scored", lambda name, splits, folder: asked.append(folder) or ({}, {}))
+    monkeypatch.setattr(rankers.identity, "of_run", lambda notebook, given: {"hash": given["models"]})
+    name = str(tmp_path / "finetune-mine-0123456789ab")
+    monkeypatch.setattr(rankers.identity, "models", lambda *given: [name])
+    for weights, code in (("1", "a"), ("1", "a"), ("2", "a"), ("2", "b")):
+        settings = {"dataset": "own:mine.tsv", "architecture": "pair"}
+        shutil.rmtree(name, ignore_errors=True)
+        made_up.finished(Path(name), {"notebook": "finetune", "settings": settings, "inputs": {"dataset": "0"}, "weights_sha256": weights})
+        monkeypatch.setattr(rankers.provenance, "sources_sha256", lambda code=code: code)
+        rankers.scored(opened, {})
+    assert asked[0] == asked[1] and len({*asked}) == 3
 
 
 def test_a_run_that_learnt_from_other_data_is_named(tmp_path, monkeypatch, caplog):
