@@ -55,7 +55,7 @@ def load_claims(
     Args:
         name: `fever`, `climate_fever` (folders `local/<name>` of the mirror, their counts are checked), `pydocs_claims` (embedded), or a
             folder with train, dev and, if there is one, test as .jsonl or .json, or as bert_train.json and so on. A test set may be
-            without labels; FEVER's are not public, so none is read there. Titles may have underscores for spaces.
+            without labels; FEVER's are not public, so none is read there. Titles may have underscores for spaces; other text stays.
         limit: at most that many claims a split, chosen by a hash of their ids.
         train_limit, test_limit: the same for train alone, and for dev and test, each; for these splits they go before `limit`.
     Returns: {"train", "dev", "test"}: lists of `Claim`s, with a `report`. A claim has the first five pieces of its evidence, or fewer.
@@ -72,7 +72,7 @@ def load_claims(
         paths = _paths(name)
         for split, path in paths.items():
             blind = (name, split) == ("fever", "test")
-            loaded[split] = _read(path, blind) if path else Claims()
+            loaded[split] = _read(path, blind, marks=name in CLAIMS) if path else Claims()
         for split, expected in CLAIMS[name].counts.items() if name in CLAIMS else ():
             _check_counts(loaded[split].report, expected, f"{name}, {split} ({paths[split].name})")
         if name not in CLAIMS:
@@ -139,13 +139,13 @@ def _check_counts(report: dict, expected: tuple[int, int], where: str) -> None:
         )
 
 
-def _read(path: Path, blind: bool) -> Claims:
-    """The claims of a file; of a blind one without labels."""
+def _read(path: Path, blind: bool, marks: bool) -> Claims:
+    """The claims of a file; of a blind one without labels. With `marks`, those of FEVER's Wikipedia are made `readable`."""
     claims = []
     locations = {}  # id -> location
     beyond = 0
     for location, row in sources.read_rows(path, "claim"):
-        claim = _claim(row, location, blind)
+        claim = _claim(row, location, blind, marks)
         if claim.id in locations:
             raise ValueError(f"{location}: expected distinct ids, got {claim.id!r} as in {locations[claim.id]}")
         if claims and (claims[0].label is None) != (claim.label is None):
@@ -165,25 +165,26 @@ def _read(path: Path, blind: bool) -> Claims:
     return Claims(claims, {f"evidence beyond the first {MOST}": {"claims": 0, "evidence": beyond}} if beyond else {})
 
 
-def _claim(row: dict, location: str, blind: bool) -> Claim:
+def _claim(row: dict, location: str, blind: bool, marks: bool) -> Claim:
     splits.require_fields(row, ("id", "claim", "evidence"), "id, claim, label and evidence", location)
     id = splits.require_id(row["id"], location)
     text = splits.require_text(row, "claim", location)
     label = None if blind else row.get("label")
     splits.require(label is None or label in LABELS, location, f"a label of {', '.join(LABELS)}", label)
     evidence = enumerate(splits.require_list(row, "evidence", location), 1)
-    pieces = tuple(_evidence(piece, f"{location}, evidence {number}") for number, piece in evidence)
+    pieces = tuple(_evidence(piece, f"{location}, evidence {number}", marks) for number, piece in evidence)
     return Claim(id, text, None if label is None else LABELS.index(label), pieces[:MOST])
 
 
-def _evidence(piece, location: str) -> Evidence:
+def _evidence(piece, location: str, marks: bool) -> Evidence:
     forms = ((str,), (int,), (str,), (int, float))
     is_piece = (
         isinstance(piece, list)
         and len(piece) in (3, 4)
         and all(type(value) in types for value, types in zip(piece, forms))
     )
-    text = ". ".join(filter(None, map(readable, (piece[0].replace("_", " "), piece[2])))) if is_piece else ""
+    parts = (piece[0].replace("_", " "), piece[2]) if is_piece else ()
+    text = ". ".join(filter(None, (readable(part) if marks else " ".join(part.split()) for part in parts)))
     splits.require(text, location, "[title, sentence number, sentence] and maybe a score, with some text", piece)
     title, number, *_ = piece
     files.require_encodable(text + title, location)

@@ -238,6 +238,7 @@ def check_length(model: PairEncoder, max_tokens: int) -> None:
     shortest = alone + (model.parts - 1) * (pair - alone) + model.parts
     if model.joint and model.joint.head in heads.EVIDENCE:
         shortest = (model.joint.k + 1) * (alone + 1)
+        longest -= longest % (model.joint.k + 1)
         if max_tokens != usual_length(model):
             raise ValueError(
                 f"max_tokens: {usual_length(model)}, the length of this joint model's slots, expected, got {max_tokens}"

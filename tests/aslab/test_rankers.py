@@ -1,6 +1,5 @@
 """What `experiments/rankers.yml` lists: runs of `rank`, and what is known of models."""
 
-import shutil
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -8,6 +7,7 @@ import pandas as pd
 import pytest
 
 from aslab import identity, parameters, rankers
+from asutil.io import disk
 
 from .. import made_up
 
@@ -68,10 +68,10 @@ def test_kept_scores_are_of_the_weights_and_the_code_that_are_there(tmp_path, mo
     monkeypatch.setattr(rankers.identity, "of_run", lambda notebook, given: {"hash": given["models"]})
     name = str(tmp_path / "finetune-mine-0123456789ab")
     monkeypatch.setattr(rankers.identity, "models", lambda *given: [name])
+    Path(name).mkdir()
+    record = {"notebook": "finetune", "settings": {"dataset": "own:mine.tsv", "architecture": "pair"}, "inputs": {"dataset": "0"}}
     for weights, code in (("1", "a"), ("1", "a"), ("2", "a"), ("2", "b")):
-        settings = {"dataset": "own:mine.tsv", "architecture": "pair"}
-        shutil.rmtree(name, ignore_errors=True)
-        made_up.finished(Path(name), {"notebook": "finetune", "settings": settings, "inputs": {"dataset": "0"}, "weights_sha256": weights})
+        disk.write_json(Path(name, "record.json"), record | {"name": Path(name).name, "weights_sha256": weights})
         monkeypatch.setattr(rankers.provenance, "sources_sha256", lambda code=code: code)
         rankers.scored(opened, {})
     assert asked[0] == asked[1] and len({*asked}) == 3

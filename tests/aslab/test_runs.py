@@ -446,6 +446,9 @@ def test_a_teacher_may_have_a_plus_sign_in_its_name_in_any_runs_folder(tmp_path)
 def test_slots_share_the_tokens_of_a_joint_input_of_ones_own_data(budget, notebook, given):
     made = parameters.settings(notebook, {"budget": budget, "dataset": "my data", **given})
     assert made["max_tokens"] % (made["k"] + 1) == 0
+    if made["model"] in hub.EMBEDDED:
+        positions = json.loads(Path(hub.model_path(made["model"]), "config.json").read_text())["max_position_embeddings"]
+        assert made["max_tokens"] <= positions - 2  # those of a RoBERTa begin after its padding index
 
 
 def test_a_run_on_lists_has_lists_of_sixteen_and_one_of_pairs_has_no_size():

@@ -145,11 +145,12 @@ def test_text_without_marks_stays(text):
 @pytest.mark.parametrize("form", claims.FILES)
 def test_a_users_folder(tmp_path, form):
     for split in ("train", "dev"):
-        write(tmp_path / form.format(split), [row("a-1", evidence=[["", 0, "Only a sentence."], ["Only_a_title", 1, ""]])])
+        evidence = [["", 0, "Only a  sentence."], ["Only_a_title", 1, ""], ["", 2, "An LSB is a bit, the RSB as well: 5'' COLON"]]
+        write(tmp_path / form.format(split), [row("a-1", evidence=evidence)])
     splits = load_claims(tmp_path)
     assert splits["test"] == [] and splits["test"].report["read"] == {"claims": 0, "evidence": 0}
     assert splits["dev"] == load_claims(str(tmp_path))["dev"]
-    assert [piece.text for piece in splits["dev"][0].evidence] == ["Only a sentence.", "Only a title"]
+    assert [piece.text for piece in splits["dev"][0].evidence] == ["Only a sentence.", "Only a title", evidence[2][2]]
     assert splits["dev"][0].id == "a-1"
 
 

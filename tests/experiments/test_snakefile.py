@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -94,35 +95,60 @@ def test_jobs_name_the_folder_that_their_command_makes():
 
 
 PAPERMILL = '''#!{python}
-"""Stands in for papermill: no cell runs, the record is there at once, and more epochs are better."""
-import json, sys
+"""Stands in for papermill: no cell runs, the record is there at once, and more epochs are better. What comes after the record may fail."""
+import json, os, pathlib, sys
 import yaml
 from aslab import identity, runs
 from asutil.io import disk
 
 given = {{sys.argv[i + 1]: yaml.safe_load(sys.argv[i + 2]) for i, word in enumerate(sys.argv) if word == "-p"}}
-folder = identity.folder_for("finetune", given)
+folder = identity.folder_for(pathlib.Path(sys.argv[1]).stem, given)
 folder.mkdir(parents=True, exist_ok=True)
-reached = {{"map": given["epochs"] / 10}}
+reached = {{"map": given.get("epochs", 0) / 10}}
 disk.write_json(folder / "record.json", {{**runs.hashes(folder), "seed": given["seed"], "given": given, "metrics": {{"dev": reached}}}})
+sys.exit(os.environ.get("AFTER_THE_RECORD", 0))
 '''
 
 
-@needs_snakemake
-def test_the_seeds_follow_a_search_with_its_best_settings(tmp_path):
+@pytest.fixture
+def made(tmp_path):
+    """Makes the runs of a project with two rows and three tries of each, whose notebooks do not run."""
+
     def change(slug, data):
         if slug == "sentence_objectives":
-            laptop = {"rows": ["roberta_base"], "seeds": [0, 1], "search": {"epochs": [2, 3, 1], "datasets": ["pydocs"]}}
+            laptop = {"rows": ["roberta_base", "roberta_ssp"], "seeds": [0, 1], "search": {"epochs": [2, 3, 1], "datasets": ["pydocs"]}}
             alone = {"more_seeds": {}, "more_datasets": {}, "pretrain_each": []}
             data["budgets"] = {"laptop": data["budgets"]["laptop"] | laptop | alone}
             data["demo"] = {"budget": "laptop", "data_sets": ["pydocs"], "rows": ["roberta_base"], "seeds": [0]}
 
     copied_project(tmp_path, change, PAPERMILL)
-    environment = {**os.environ, "ASUTIL_PROJECT": str(tmp_path), "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}"}
-    command = [str(SNAKEMAKE), "-s", str(tmp_path / "experiments" / "Snakefile"), "-c1", "sentence_objectives_laptop"]
-    result = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environment)
-    assert result.returncode == 0, result.stderr
-    made = sorted((r["seed"], r["given"]["epochs"]) for r in (json.loads(p.read_text()) for p in tmp_path.glob("runs/*/record.json")))
-    assert made == [(0, 1), (0, 2), (0, 3), (1, 3)]
+
+    def make(**more):
+        environment = {**os.environ, "ASUTIL_PROJECT": str(tmp_path), "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}", **more}
+        command = [str(SNAKEMAKE), "-s", str(tmp_path / "experiments" / "Snakefile"), "-c1", "sentence_objectives_laptop"]
+        result = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environment)
+        assert result.returncode == 0, result.stderr
+        return result.stdout + result.stderr
+
+    return make
+
+
+@needs_snakemake
+def test_no_finished_run_is_made_again_or_loses_its_record(made, tmp_path):
+    """A copy gives the record of a run and of the one that it starts from any times, and a plot may fail."""
+    made(AFTER_THE_RECORD="1")
+    records = {path: path.read_bytes() for path in tmp_path.glob("runs/*/record.json")}
+    assert Counter(path.parent.name.partition("-")[0] for path in records) == {"finetune": 8, "pretrain": 1}
+    os.utime(*tmp_path.glob("runs/pretrain-*/record.json"), (2e9, 2e9))
+    assert "Nothing to be done" in made()
+    assert records == {path: path.read_bytes() for path in tmp_path.glob("runs/*/record.json")}
+
+
+@needs_snakemake
+def test_the_seeds_follow_a_search_with_its_best_settings(made, tmp_path):
+    made()
+    records = [json.loads(path.read_text()) for path in tmp_path.glob("runs/finetune-*/record.json")]
+    found = Counter((record["seed"], record["given"]["epochs"]) for record in records)
+    assert found == {(0, 1): 2, (0, 2): 2, (0, 3): 2, (1, 3): 2}
     tries = json.loads((tmp_path / "runs" / "searches" / "sentence_objectives-laptop-roberta_base-pydocs.json").read_text())
     assert [(one["parameters"]["epochs"], one["dev_figure"]) for one in tries] == [(3, 0.3), (2, 0.2), (1, 0.1)]
