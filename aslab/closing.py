@@ -56,7 +56,7 @@ def left_out(splits: dict, settings: dict, examples=None) -> list[str]:
 
     Args:
         splits: as a loader of labelled data gives them, with their reports.
-        examples: of training; those of `embed` know how many triplets there were, and those of candidates which of them are cut.
+        examples: of training; those of `embed` know how many triplets there were, and most which texts are cut.
     """
     by_limit = {}
     for name, split in splits.items():
@@ -76,5 +76,6 @@ def left_out(splits: dict, settings: dict, examples=None) -> list[str]:
     each = [f"by {limit}: {', '.join(lost)}" for limit, lost in by_limit.items()]
     sentences = [f"left out {'; '.join(each)}"] if each else []
     if hasattr(examples, "are_cut") and (cut := examples.are_cut(length := settings["max_tokens"])).any():
-        sentences.append(f"cut at max_tokens={length}: {cut.sum():,} of {len(cut):,} training candidates")
+        unit = getattr(examples, "UNIT", "candidates")
+        sentences.append(f"cut at max_tokens={length}: {cut.sum():,} of {len(cut):,} training {unit}")
     return sentences

@@ -17,7 +17,7 @@ from asutil.data import answers
 from asutil.draws import choose
 from asutil.metrics import changes, rankings, significance, trec
 
-from . import commands, rankers, rundir, transfer
+from . import closing, commands, rankers, rundir, transfer
 from .commands import argument, option
 from .records import PER_QUESTION
 
@@ -120,7 +120,7 @@ def _require_same_candidates(scores: dict[str, pd.DataFrame]) -> None:
 
 def _require_same_data(records: list[dict], asked: str | None) -> None:
     """Refuse runs of rank and others that were measured on different data. Raises: ValueError."""
-    data = {run["name"]: _measured_on(run, asked)[:2] for run in records if "dataset" in run["settings"]}
+    data = {run["name"]: _measured_on(run, asked)[:2] for run in records if run["settings"].get("dataset")}
     if len({*data.values()}) > 1:
         each = "; ".join(f"{run} on {dataset} ({str(sha256)[:12]})" for run, (dataset, sha256) in data.items())
         raise ValueError(f"runs on the same data expected, got {each}")
@@ -195,7 +195,10 @@ def in_all(values: dict[str, pd.DataFrame]) -> dict[str, str]:
 
 
 def means(values: dict[str, pd.DataFrame]) -> pd.DataFrame:
-    """A line a run: each metric in points with its 95 % interval over questions; * marks the best and what is tied with it."""
+    """A line a run: each metric in points with its 95 % interval over questions; * marks the best and what is tied with it.
+
+    Fewer than `closing.FEWEST` questions tell no runs apart.
+    """
     metrics_of_all = in_all(values)
     table = pd.DataFrame(index=list(values), columns=list(metrics_of_all), dtype=object)
     for metric, column in metrics_of_all.items():
@@ -203,7 +206,8 @@ def means(values: dict[str, pd.DataFrame]) -> pd.DataFrame:
         best = max(each, key=lambda name: each[name].mean())
         for name, own in each.items():
             low, high = significance.mean_interval(own)
-            tied = name == best or metrics.paired_bootstrap(each[best], own).sign <= 0
+            few = len(own) < closing.FEWEST
+            tied = name == best or few or metrics.paired_bootstrap(each[best], own).sign <= 0
             table.loc[name, metric] = f"{100 * own.mean():.1f} [{100 * low:.1f}, {100 * high:.1f}]{'*' * tied}"
     return table
 
@@ -261,6 +265,7 @@ def report(
     legend = [f"{own} = {name}" for name, own in letters.items() if name != own]
     legend += different_files(names, dataset, letters)
     count = len(next(iter(values.values())))
+    legend += [f"{closing.TOO_FEW}."] * (count < closing.FEWEST)
     tables = {
         "Settings that differ": settings(names).rename(columns=letters),
         f"Points with 95 % intervals over {count} questions; * best, or not told from it": means(values),

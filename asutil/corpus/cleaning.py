@@ -40,11 +40,14 @@ def clean(document, min_paragraph_chars=MIN_PARAGRAPH, min_document_chars=MIN_DO
 
 def without_markup(text: str) -> str:
     """A text without tags, and without what stands between those of scripts, styles, tables and comments."""
-    if "<" not in text:
-        return text
+    return _TAG.sub(" ", without_blocks(text)) if "<" in text else text
+
+
+def without_blocks(text: str) -> str:
+    """A text without scripts, styles, tables and comments; other tags stay."""
     for opening, closing in _BLOCKS:
         text = " ".join(outside(text, opening, closing))
-    return _TAG.sub(" ", text)
+    return text
 
 
 def outside(text: str, opening: re.Pattern, closing: re.Pattern) -> list[str]:

@@ -31,6 +31,7 @@ from .sources import documents, fingerprint_of_source, not_read, without_paths
 
 VALIDATION_SHARE = 0.02
 MIN_VALIDATION = 2
+MANY_HELD = 0.1  # of the documents
 SAMPLE = 200  # sentences, from all of a corpus, whose tokens and characters are counted
 UNPARTED = "no document has two paragraphs, so no example has a hard negative; a blank line, or paragraph_separator, parts paragraphs"
 MANY_UNKNOWN = 0.1  # share of unknown tokens that is worth a warning
@@ -111,6 +112,11 @@ def build(
 def _warn_of_form(index: "Corpus", splitter: str, backend) -> None:
     """Say where a splitter parts no paragraphs, and where a tokenizer knows no words, as with a language that they were not made for."""
     sizes = np.diff(index.paragraphs)
+    if MANY_HELD < (held := index.validation).mean() < 1:
+        log.warning(
+            "%s: %d of %d documents are held out for validation: divide large files, so that training reads more of them",
+            *(index.folder.name, held.sum(), len(held)),
+        )
     if len(index.documents) == len(index.paragraphs) > 2:
         log.warning("%s: %s", index.folder.name, UNPARTED)
     if 4 * (sizes == 1).sum() > 3 * len(sizes):  # docstrings have a half of such paragraphs, Wikipedia a sixth

@@ -203,8 +203,10 @@ def _texts(source: str, rows, column: str, separator: str, exclude_titles: froze
         title = row.get("title")
         if isinstance(title, str) and title in exclude_titles:
             left_out.add(title)
-        else:  # blocks of markup go before a line of them can become a paragraph
-            yield text if separator == "\n\n" else cleaning.without_markup(text).split(separator)
+        elif separator == "\n\n":
+            yield text
+        else:  # blocks of markup go before a line of them can become a paragraph; a separator as </p> before the other tags
+            yield (cleaning.without_blocks if "<" in separator else cleaning.without_markup)(text).split(separator)
     if others := set(exclude_titles) - left_out:
         log.warning(NOT_LEFT_OUT, source, len(others), len(exclude_titles), min(others))
 

@@ -21,6 +21,7 @@ class Slots:
     Deviation: D-79.
     """
 
+    UNIT = "pieces of evidence"  # of what `are_cut` counts
     parts = 1  # texts between the special tokens of one encoding
 
     def __init__(self, tokenizer, claims: Sequence[Claim], k: int):
@@ -38,6 +39,11 @@ class Slots:
 
     def __len__(self):
         return len(self._rows)
+
+    def are_cut(self, max_tokens: int) -> np.ndarray:
+        """Which pieces of evidence are longer than their slot. Shapes: (N,) bool"""
+        rows = self._rows[:, 1:]
+        return self._lengths[rows[rows >= 0]] + self.template.added > max_tokens // (self.k + 1)
 
     def join(self, numbers: np.ndarray, max_tokens: int) -> Ragged:
         """The inputs of some claims. Shapes: (B,) -> B examples of k + 1 slots"""
@@ -70,11 +76,19 @@ class Pairs(Slots):
         super().__init__(tokenizer, claims, k)
         self._rows[:, 1] = np.maximum(self._rows[:, 1], 0)  # row 0 is the empty text
 
-    def join(self, numbers: np.ndarray, max_tokens: int) -> Ragged:
-        """The pairs of some claims, claim by claim. Shapes: (B,) -> P examples"""
+    def _pairs(self, numbers=slice(None)) -> np.ndarray:
+        """The rows of claim and evidence. Shapes: (B,) -> (P, 2)"""
         rows = self._rows[numbers]
         claim, piece = np.nonzero(rows[:, 1:] >= 0)
-        return self._texts(np.stack([rows[claim, 0], rows[claim, piece + 1]], -1), max_tokens)
+        return np.stack([rows[claim, 0], rows[claim, piece + 1]], -1)
+
+    def are_cut(self, max_tokens: int) -> np.ndarray:
+        """Which pairs of a claim and its evidence are longer than `max_tokens`. Shapes: (P,) bool"""
+        return self._lengths[self._pairs()].sum(-1) + self.template.added > max_tokens
+
+    def join(self, numbers: np.ndarray, max_tokens: int) -> Ragged:
+        """The pairs of some claims, claim by claim. Shapes: (B,) -> P examples"""
+        return self._texts(self._pairs(numbers), max_tokens)
 
     def laid_out(
         self, joined: Ragged, numbers: np.ndarray, labels: np.ndarray, micro_tokens: int, layout: str | None = None

@@ -4,6 +4,7 @@ The pairwise baselines of fact verification differ in one thing: each candidate 
 """
 
 import inspect
+import logging
 from dataclasses import dataclass
 
 import pandas as pd
@@ -15,6 +16,8 @@ from ..inputs import pairs
 from ..io import checkpoints, spelling
 from . import pair, settings
 from .pair import PairEncoder
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -77,13 +80,17 @@ def shape(
 
 
 def check_head(saved: Joint, wanted: Joint, name) -> None:
-    """Refuse to continue with a saved head of another form, for other classes or on other vectors."""
+    """Refuse to continue with a saved head of another form, for other classes or on other vectors; warn of other positions."""
     options = {"form": "head_form", "classes": "classes", "pooling": "slot_pooling", "start": "slot_start"}
     for field, option in options.items():
         former, choice = getattr(saved, field), getattr(wanted, field)
         if saved.head == wanted.head and former != choice:
             advice = "take that, or a fresh head (keep_head false)"
             raise ValueError(f"{name}: its {saved.head} head has {option} {former}, got {choice}: {advice}")
+    if saved.head == wanted.head and saved.positions != wanted.positions:
+        log.warning(
+            "%s: its head learnt with positions=%s, and goes on with %s", name, saved.positions, wanted.positions
+        )
 
 
 class JointEncoder(PairEncoder):

@@ -69,6 +69,8 @@ def test_candidates_that_were_cut_are_counted():
     assert closing.left_out({}, NONE | {"max_tokens": 128}, longer) == [sentence]
     both = closing.left_out({"train": split(3, 2)}, NONE | {"question_limit": 3, "max_tokens": 128}, longer)
     assert both == ["left out by question_limit=3: 2 of 5 training questions", sentence]
+    longer.UNIT = "pieces of evidence"
+    assert closing.left_out({}, NONE | {"max_tokens": 128}, longer) == [sentence.replace("candidates", "pieces of evidence")]
     longer.are_cut = lambda most: np.zeros(4000, bool)
     assert closing.left_out({}, NONE | {"max_tokens": 128}, longer) == []
 
@@ -146,12 +148,12 @@ CUTS = ("question_limit", "claim_limit", "triplet_limit", "triplets_per_question
     [
         ("finetune", {}, 128),
         ("finetune", {"architecture": "context"}, 256),
-        ("finetune", {"architecture": "joint"}, 384),
+        ("finetune", {"architecture": "joint"}, 252),
         ("embed", {}, 128),
         ("embed", {"architecture": "siamese"}, 128),
         ("embed", {"architecture": "untrained"}, 128),
         ("rank", {}, None),
-        ("verify_claims", {}, 384),
+        ("verify_claims", {}, 252),
         ("verify_claims", {"head": "pair_max"}, 128),
         ("find_evidence", {}, 512),
     ],

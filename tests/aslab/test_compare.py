@@ -338,8 +338,19 @@ def test_runs_of_rank_have_a_line_for_each_ranker(tmp_path, capsys):
     scores = pd.read_parquet(folders[0] / "scores_of_rankers.parquet").query("ranker == 'bm25'")
     tuned = finished(tmp_path / "finetune-c-000000000000", also, scores=scores, scores_wikiqa=scores)
     assert len(compare.read([str(folders[0]), str(tuned)], dataset="wikiqa")) == 3
+    reranked = {"notebook": "rerank", "settings": {"dataset": None}}  # it has the data of the run that it starts from
+    last = finished(tmp_path / "rerank-c-000000000000", reranked, scores=scores)
+    assert len(compare.read([str(folders[0]), str(last)])) == 3
     values = compare.read([str(folders[0])], metric="nDCG@10")
     assert values[f"{folders[0].name}:bm25"]["nDCG@10"].tolist() == pytest.approx([1, 1 / np.log2(3), 1 / np.log2(5)])
+
+
+@pytest.mark.parametrize("questions", [1, 5, 6])
+def test_few_questions_tell_no_runs_apart(questions):
+    values = {
+        name: pd.DataFrame({column: questions * [value] for column in compare.METRICS.values()}) for name, value in (("a", 1.0), ("b", 0.5))
+    }
+    assert all(text.endswith("*") == (questions < 6) for text in compare.means(values).loc["b"])
 
 
 def test_a_run_of_rank_is_measured_by_qrels_and_refused_with_other_labels(tmp_path):

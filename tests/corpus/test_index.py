@@ -170,8 +170,10 @@ def test_two_percent_of_many_documents_are_held_out():
     assert abs(share - 0.02) < 4 * (0.02 * 0.98 / 20_000) ** 0.5
 
 
-def test_at_least_two_different_documents_are_held_out(corpus, documents, tokenizer, tmp_path):
+def test_at_least_two_different_documents_are_held_out(corpus, documents, tokenizer, tmp_path, caplog):
     made = kept(documents)
+    few = c.build(made[:5], tokenizer, tmp_path / "few")
+    assert few.validation.sum() == 2 and caplog.messages[0].startswith("few: 2 of 5 documents are held out for validation: divide large")
     hashes = [hash_by_hand(document) for document in made]
     assert corpus.validation.sum() == 2
     assert np.flatnonzero(corpus.validation).tolist() == sorted(np.argsort(np.array(hashes, np.uint64))[:2].tolist())
@@ -349,6 +351,17 @@ def test_files_of_every_kind_give_the_same_documents(tmp_path, caplog):
         read = next(iter(sources.documents(tmp_path / "x.jsonl", paragraph_separator=separator)))
         assert read == ["First paragraph.", "", "Second one."]
     assert list(sources.documents(tmp_path / "x.jsonl", text_column="title")) == ["a", "b"]
+
+
+def test_a_tag_separates_paragraphs_outside_of_blocks(tmp_path):
+    one, two = (
+        "A paragraph of prose that is long enough to be kept, as it is.",
+        "Another paragraph of prose, which is nearly as long as the first.",
+    )
+    text = f"<p>{one}</p><table><tr><td><p>{one}</p></td></tr></table>\n<p class='x'>{two}</p>"
+    (tmp_path / "x.jsonl").write_text(json.dumps({"text": text}) + "\n")
+    (document,) = sources.documents(tmp_path / "x.jsonl", paragraph_separator="</p>")
+    assert cleaning.clean(document, min_document_chars=0) == [one, two]
 
 
 def test_a_block_of_markup_is_no_paragraph_whatever_separates_them(tmp_path):

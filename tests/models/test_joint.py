@@ -318,12 +318,13 @@ def test_another_head_starts_anew_and_says_so(saved, caplog):
     assert one.fresh == ("ie_1",) and one.ie_1.layers[-1].weight.shape == (3, 128)
 
 
-def test_token_types_are_kept_while_they_are_enough(saved):
+def test_token_types_are_kept_while_they_are_enough(saved, caplog):
     model, folder = saved
     form = model.joint.form
     for k, fresh in ((2, ()), (3, ()), (5, ("types",))):
         again = loading.load(folder, mlm=True, seed=3, joint=shape(k=k, form=form, positions="skipping"))
         assert again.fresh == fresh and again.joint.k == k and again.joint.positions == "skipping"
+        assert f"{folder}: its head learnt with positions=absolute, and goes on with skipping" in caplog.messages
         now, former = parameters(again), parameters(model)
         table, known = now.pop(TABLE), former.pop(TABLE)
         assert_same(now, former)
