@@ -8,8 +8,7 @@ import pytest
 from scipy import stats
 
 from aslab import papers, records, rundir
-from aslab.analysis import comparisons, significance_tables
-from asutil.data.data_sets import ANSWERS
+from aslab.analysis import comparisons
 from asutil.metrics.two_sources import seed_variance
 
 from ..made_up import FOLDER, PAPER, by_hand, columns, commit, record, recorded, values
@@ -84,20 +83,6 @@ def test_seeds_with_other_test_questions_are_refused(tmp_path):
     assert comparisons.by_seed([own], "map")[0].shape[1] == 2
     with pytest.raises(ValueError, match="question"):
         comparisons.by_seed([own], "map", of)
-
-
-def test_all_tests_of_our_runs(tmp_path):
-    ours, base = [0.7, 0.8, 0.75], [0.65, 0.55, 0.7]
-    tests = significance_tables.own_tests(DATA, made(tmp_path, {ROWS[0]: ours, ROWS[1]: base}))
-    tested = tests[tests.name == "RoBERTa + SSP − RoBERTa-Base, WikiQA, P@1"].iloc[0]
-    assert (tested.budget, tested.seeds, tested.reason) == ("small", 3, "")
-    theirs = stats.ttest_ind(ours, base)
-    assert tested.over_seeds.p_value == pytest.approx(theirs.pvalue)
-    assert tested.over_seeds.interval == pytest.approx(theirs.confidence_interval(0.95))
-    gain = table(ours).mean(axis=0) - table(base).mean(axis=0)
-    theirs = stats.bootstrap((gain,), np.mean, n_resamples=9999, method="percentile", rng=np.random.default_rng(1))
-    assert tested.over_questions.interval == pytest.approx(theirs.confidence_interval, abs=0.01)
-    same(tested.over_both, by_hand(table(ours), table(base)))
 
 
 # ------------------------------------------------------------------ dev and test
@@ -195,28 +180,6 @@ def test_a_head_that_one_row_alone_keeps_is_told(tmp_path, first, second):
 
 
 # ------------------------------------------------------------------ what is printed
-
-
-def test_printed_gains_equal_scipy():
-    tests = significance_tables.printed_tests(DATA)
-    known = {(row.row, row.dataset): row.pair.p_value for row in tests.itertuples()}
-    expected = {}
-    for name, row in DATA["rows"].items():
-        for dataset, cells in row["published"].items():
-            # released rows repeat what was printed once
-            if row.get("baseline") and isinstance(cells.get("p@1"), list) and not name.startswith("released"):
-                other = DATA["rows"][row["baseline"]]["published"][dataset]["p@1"]
-                expected[name, dataset] = stats.ttest_ind_from_stats(*cells["p@1"], 5, *other, 5).pvalue
-    assert known == pytest.approx(expected)
-
-
-def test_limits_of_a_test_set():
-    at = significance_tables.limits(DATA).set_index(["dataset", "baseline"]).loc[("trecqa", "roberta_base")]
-    assert at.questions == ANSWERS["trecqa"].protocols["clean"]["test"].questions == 68
-    interval = stats.binomtest(612, 680).proportion_ci(method="wilson")  # 90.0 % of ten times as many questions: narrower
-    assert at.low < 100 * interval.low < 90.0 < 100 * interval.high < at.high
-    assert at.gain == pytest.approx(100 * 4 / 68)  # (64/68)^68 = .016 < .025 < (65/68)^68 = .046
-    assert at.gain_lost > at.gain
 
 
 def test_the_page_tells_where_both_sources_together_change_a_p_value():
