@@ -11,9 +11,7 @@ import pandas as pd
 
 ROWS = 1 << 16  # texts that are hashed together
 ENOUGH = 100  # neighbours that two questions share
-LEADING = (
-    0.8  # share of the questions whose right candidates stand first, or last: rows are sorted by label, not by place
-)
+LEADING = 0.8  # share of the questions whose right candidates stand first, or last, in rows sorted by label
 SAME = 0.9  # of them that keep their order; a shuffled page of n sentences keeps one in n
 MIXER = np.uint64(0x9E3779B97F4A7C15)
 
