@@ -60,6 +60,15 @@ def test_what_made_the_gain_of_sp_on_pydocs_smaller():
         assert same[0] == same[1], "one model"
 
 
+def test_what_each_seed_gains_over_context_alone_on_more_of_pydocs():
+    maps = lambda row: np.array([100 * one["metrics"]["test"]["map"] for one in committed(CONTEXTS, row, "pydocs_more", "laptop")])
+    alone = maps("roberta_base_context")
+    for row in ("roberta_sdc", "roberta_dpc"):
+        first, second, third = maps(row) - alone
+        assert first.round() == second.round() == 2 and third < 0
+    assert (alone[2] - alone[:2]).mean().round() == 1
+
+
 OBJECTIVES = ("sp", "ssp", "psd", "all")
 
 
