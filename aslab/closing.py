@@ -52,11 +52,11 @@ def ahead(ours, untrained: dict) -> list[str]:
 
 
 def left_out(splits: dict, settings: dict, examples=None) -> list[str]:
-    """A sentence on what the limits among a run's settings left out of its data, and one on candidates that are cut; none without any.
+    """A sentence on what the limits among a run's settings left out of its data, and one on texts that are cut; none without any.
 
     Args:
         splits: as a loader of labelled data gives them, with their reports.
-        examples: of training; those of `embed` know how many triplets there were, and most which texts are cut.
+        examples: of training; those of `embed` know how many triplets there were, most of them which texts are cut.
     """
     by_limit = {}
     for name, split in splits.items():

@@ -44,14 +44,14 @@ def open_arrays(folder: Path, sums: dict[str, str]) -> dict[str, np.ndarray]:
     """The memory-mapped arrays of a folder. Those of up to `VERIFIED_BYTES` are checked by their sha256.
 
     What was checked was read, so it is in memory: these are given as plain arrays, which `read_ranges` reads in any order.
-    Raises: ValueError naming a damaged file, or one that corpus.json does not list.
+    Raises: ValueError naming a damaged file.
     """
     arrays = {}
     for name in ARRAYS:
         path = folder / f"{name}.npy"
         small = path.is_file() and path.stat().st_size <= VERIFIED_BYTES
         if small:
-            disk.check(path, sums.get(name))
+            disk.check(path, str(sums.get(name)))
         try:
             arrays[name] = np.asarray(_mapped(path)) if small else _mapped(path)
         except Exception as error:  # numpy passes on whatever a damaged header ends in

@@ -74,7 +74,7 @@ def build(
         min_sentence_chars: shorter sentences are left out (contextual_as2 takes 20).
         workers: processes that clean, split and tokenise.
         min_paragraph_chars, min_document_chars: shorter ones are left out; None: 60 and 200, as in sentence_objectives.
-    Returns: the opened Corpus. A warning says what would make it useless: paragraphs of one sentence, text of single bytes.
+    Returns: the opened Corpus. A warning says what would make it useless: few documents, paragraphs of one sentence, text of single bytes.
     Raises: ValueError for an empty corpus or a tokenizer that does not join sentences exactly; OSError naming the path; LookupError for
         a splitter without its data.
     """
@@ -110,11 +110,11 @@ def build(
 
 
 def _warn_of_form(index: "Corpus", splitter: str, backend) -> None:
-    """Say where a splitter parts no paragraphs, and where a tokenizer knows no words, as with a language that they were not made for."""
+    """Say where much is held out, a splitter parts no paragraphs, or a tokenizer knows no words, as of a language not made for."""
     sizes = np.diff(index.paragraphs)
     if MANY_HELD < (held := index.validation).mean() < 1:
         log.warning(
-            "%s: %d of %d documents are held out for validation: divide large files, so that training reads more of them",
+            "%s: %d of %d documents are held out for validation: divide long documents, so that training reads more of them",
             *(index.folder.name, held.sum(), len(held)),
         )
     if len(index.documents) == len(index.paragraphs) > 2:

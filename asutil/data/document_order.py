@@ -3,6 +3,7 @@
 The rows of a split alone can show that they are not (`check`); the documents themselves can show that they are (`count_in_order`).
 """
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
@@ -11,17 +12,23 @@ import pandas as pd
 
 ROWS = 1 << 16  # texts that are hashed together
 ENOUGH = 100  # neighbours that two questions share
+FEWEST = 20  # questions that show how rows are sorted
+NUMBERS = re.compile(r"^[\W\d_]+")  # as of a law or a transcript
 LEADING = 0.8  # share of the questions whose right candidates stand first, or last, in rows sorted by label
 SAME = 0.9  # of them that keep their order; a shuffled page of n sentences keeps one in n
 MIXER = np.uint64(0x9E3779B97F4A7C15)
 
 
 class Order(NamedTuple):
+    """What was counted; those of several splits add up."""
+
     shared: int  # neighbours x, y of one question that another question has as well
-    same: float  # share of these where y follows x there too
-    positives_first: float  # share of the questions with both labels
-    positives_last: float
-    sorted: float  # share of the questions with 4 candidates or more whose texts are in alphabetical order
+    same: int  # of these, y follows x there too
+    mixed: int  # questions with both labels
+    positives_first: int  # of these, the right candidates stand before all others
+    positives_last: int
+    long: int  # questions with 4 candidates or more
+    sorted: int  # of these, the texts are in alphabetical order, without the numbers that they begin with
 
 
 def check(split, where) -> Order:
@@ -45,13 +52,14 @@ def check(split, where) -> Order:
 def contradictions(order: Order) -> list[str]:
     """What shows that rows are not in the order of their documents."""
     found = []
-    if order.shared >= ENOUGH and order.same < SAME:
-        found.append(f"of {order.shared:,} neighbours under two questions {order.same:.0%} keep their order")
-    for place, share in (("first", order.positives_first), ("last", order.positives_last)):
-        if share > LEADING:
-            found.append(f"the right candidates stand {place} in {share:.0%} of the questions")
-    if order.sorted > 0.5:
-        found.append(f"{order.sorted:.0%} of the questions have their candidates in alphabetical order")
+    if order.shared >= ENOUGH and order.same < SAME * order.shared:
+        share = f"{order.same / order.shared:.0%} are neighbours there in the same order"
+        found.append(f"of {order.shared:,} neighbours that another question has, too, {share}")
+    for place, count in (("first", order.positives_first), ("last", order.positives_last)):
+        if order.mixed >= FEWEST and count > LEADING * order.mixed:
+            found.append(f"the right candidates stand {place} in {count / order.mixed:.0%} of the questions")
+    if order.long >= FEWEST and order.sorted > order.long / 2:
+        found.append(f"{order.sorted / order.long:.0%} of the questions have their candidates in alphabetical order")
     return found
 
 
@@ -59,20 +67,20 @@ def measure(split) -> Order:
     """How far the rows keep one order, question by question; sentences that occur twice in a question are left out."""
     sizes = split.stops - split.starts
     long = np.flatnonzero(sizes > 3)
-    texts = [[candidate.text for candidate in split[int(i)].candidates] for i in long[:: max(1, len(long) // 200)]]
-    in_order = np.array([question == sorted(question) for question in texts], bool)
-    shared, same = _neighbours(split, sizes)
+    some = long[:: max(1, len(long) // 200)]
+    texts = [[NUMBERS.sub("", candidate.text) for candidate in split[int(i)].candidates] for i in some]
+    in_order = sum(question == sorted(question) and question[0] != question[-1] for question in texts)
     positives = split.positives()
     mixed = (positives > 0) & (positives < sizes)
     until = np.concatenate([[0], np.cumsum(split.table["label"].to_numpy(), dtype=np.int64)])
     leading = until[split.starts + positives] - until[split.starts]  # positives among the first rows of each question
     trailing = until[split.stops] - until[split.stops - positives]
-    by_label = (_share((rows == positives)[mixed]) for rows in (leading, trailing))
-    return Order(shared, same, *by_label, _share(in_order))
+    by_label = (int((rows == positives)[mixed].sum()) for rows in (leading, trailing))
+    return Order(*_neighbours(split, sizes), int(mixed.sum()), *by_label, len(texts), in_order)
 
 
-def _neighbours(split, sizes: np.ndarray) -> tuple[int, float]:
-    """How many neighbours of one question another question has as well, and the share that are in the same order there."""
+def _neighbours(split, sizes: np.ndarray) -> tuple[int, int]:
+    """How many neighbours of one question another question has as well, and how many are in the same order there."""
     rows = split.rows()
     questions = np.repeat(np.arange(len(split), dtype=np.uint64), sizes)
     hashes = _hashes(split.table)[rows]
@@ -91,17 +99,13 @@ def _neighbours(split, sizes: np.ndarray) -> tuple[int, float]:
     position = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
     shared = (keys[position] == wanted) & (counts[position] == 1)
     same = follows[second] & (after[first] == after[second])
-    return int(shared.sum()), _share(same[shared])
+    return int(shared.sum()), int(same[shared].sum())
 
 
 def _hashes(table) -> np.ndarray:
     starts = range(0, len(table), ROWS)
     texts = (table.slice(start, min(ROWS, len(table) - start))["answer"].to_numpy() for start in starts)
     return np.concatenate([pd.util.hash_array(part.astype(object), categorize=False) for part in texts])
-
-
-def _share(true: np.ndarray) -> float:
-    return float(true.mean()) if len(true) else 0.0
 
 
 def count_in_order(questions, documents: Mapping[str, Iterable[str]]) -> tuple[int, int]:

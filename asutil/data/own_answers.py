@@ -17,7 +17,6 @@ from .questions import Split, grouped
 from .splits import SPLITS, file_of_split, same_text
 
 ALL_RIGHT = "every order of them is right; add wrong candidates, such as other sentences of a right one's document"
-ENOUGH = 20  # questions that show whether rows are sorted by label
 DIVISION = "by question text"  # part of the fingerprint of a divided file: another division is another data set
 log = logging.getLogger(__name__)
 
@@ -40,11 +39,10 @@ def of_tables(read: dict[str, pa.Table], paths: dict, path, protocol: str) -> di
     Args: paths, path: what messages call each table, and all of them.
     """
     splits = {split: _grouped(split, table, paths[split]) for split, table in read.items()}
-    titled = [split for split, questions in splits.items() if questions.ordered and len(questions) >= ENOUGH]
-    for split in titled:
-        if reasons := document_order.contradictions(document_order.measure(splits[split])):
-            log.warning("%s: %s: its rows are not taken for the document's order", paths[split], "; ".join(reasons))
-            splits = {name: replace(questions, ordered=False) for name, questions in splits.items()}
+    measured = [document_order.measure(questions) for questions in splits.values() if questions.ordered]
+    if measured and (reasons := document_order.contradictions(document_order.Order(*map(sum, zip(*measured))))):
+        log.warning("%s: %s: rows are not taken for the document's order", path, "; ".join(reasons))
+        splits = {split: replace(questions, ordered=False) for split, questions in splits.items()}
     if "all" in splits:
         paths = dict.fromkeys(SPLITS, path)
         splits = divided(splits["all"], path)

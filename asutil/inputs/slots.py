@@ -70,6 +70,7 @@ class Pairs(Slots):
     Deviation: D-79.
     """
 
+    UNIT = "pairs of claim and evidence"
     parts = 2
 
     def __init__(self, tokenizer, claims: Sequence[Claim], k: int):

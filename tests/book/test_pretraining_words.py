@@ -65,7 +65,7 @@ def test_what_each_seed_gains_over_context_alone_on_more_of_pydocs():
     alone = maps("roberta_base_context")
     for row in ("roberta_sdc", "roberta_dpc"):
         first, second, third = maps(row) - alone
-        assert first.round() == second.round() == 2 and third < 0
+        assert first.round() == second.round() == 2 and third < 0, "both lose"
     assert (alone[2] - alone[:2]).mean().round() == 1
 
 

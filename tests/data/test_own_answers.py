@@ -135,27 +135,56 @@ def test_blank_candidates_are_left_out_and_counted(tmp_path, caplog):
         assert report["kept"]["candidates"] + report["dropped"]["blank"]["candidates"] == report["read"]["candidates"]
 
 
+def titled(size, right=lambda n: n % 5, text="{letter}: answer of {page}"):
+    """Questions about pages of five sentences, three about each page; the right one is anywhere."""
+    made = [(n, k, text.format(letter="cadbe"[k], page=n // 3, number=k + 1), int(k == right(n))) for n in range(size) for k in range(5)]
+    return pd.DataFrame([(f"q{n}", f"{n}?", answer, label, "d") for n, _, answer, label in made], columns=[*COLUMNS, "document_title"])
+
+
+SORTED = {
+    "the right candidates stand first in 100% of the questions": lambda row: -row.label,
+    "the right candidates stand last in 100% of the questions": lambda row: row.label,
+    "100% of the questions have their candidates in alphabetical order": lambda row: row.answer,
+    "neighbours that another question has, too, [12]?[0-9]% are neighbours there in the same order": lambda row: zlib.crc32(
+        f"{row.question} {row.answer}".encode()
+    ),
+}
+
+
+@pytest.mark.parametrize("reason", SORTED)
+@pytest.mark.parametrize("divided", [False, True])
+def test_rows_that_are_not_in_the_documents_order_give_no_context(divided, reason, tmp_path, caplog):
+    """Else the order alone ranks them, and the text before and after a candidate tells its label. Few questions a file are enough."""
+    own = titled(57 if "stand" in reason else 90)
+    own = own.assign(key=[SORTED[reason](row) for row in own.itertuples()]).sort_values(["question", "key"], kind="stable")
+    path = tmp_path / "mine.csv"
+    if divided:
+        path = tmp_path / "mine"
+        path.mkdir()
+        for number, (_, part) in enumerate(own.groupby(own.question_id.str[1:].astype(int) * 3 // (len(own) // 5))):
+            part.to_csv(path / f"{splits.SPLITS[number]}.csv")
+    else:
+        own.to_csv(path)
+    with pytest.raises(ValueError, match="no sentences before and after a candidate are known.* a warning says what shows"):
+        load_answers(path, context=True)
+    assert [
+        re.search(f"{path.name}: .*{reason}: rows are not taken for the document's order$", text) is None for text in caplog.messages
+    ] == [False]
+
+
 @pytest.mark.parametrize(
-    ("key", "reason"),
+    "own",
     [
-        (lambda row: 0, None),
-        (lambda row: -row.label, "the right candidates stand first in 100% of the questions"),
-        (lambda row: row.label, "the right candidates stand last in 100% of the questions"),
-        (lambda row: row.answer, "100% of the questions have their candidates in alphabetical order"),
-        (lambda row: zlib.crc32(f"{row.question} {row.answer}".encode()), "neighbours under two questions [0-9]+% keep their order"),
+        titled(90),
+        titled(90, text="{number}. {letter} of {page}"),  # as in a law
+        titled(60, right=lambda n: 0 if n < 2 else 9),  # two questions with both labels, the right one first
+        titled(4).sort_values(["question_id", "label"], ascending=[True, False]),  # too few to tell
     ],
 )
-def test_rows_that_are_not_in_the_documents_order_give_no_context(key, reason, tmp_path, caplog):
-    """Else the order alone ranks them, and the text before and after a candidate tells its label."""
-    rows = [(f"q{n}", n, f"{k * 7 % 5}: answer of {n // 3}", int(k == n % 5), "d") for n in range(90) for k in range(5)]
-    own = pd.DataFrame(rows, columns=[*COLUMNS, "document_title"])
-    own.assign(key=[key(row) for row in own.itertuples()]).sort_values(["question", "key"], kind="stable").to_csv(tmp_path / "mine.csv")
-    assert {split.ordered for split in load_answers(tmp_path / "mine.csv").values()} == {reason is None}
-    if reason:
-        (message,) = caplog.messages
-        assert re.search(f"mine.csv: .*{reason}: its rows are not taken for the document's order$", message)
-        with pytest.raises(ValueError, match="no sentences before and after a candidate are known"):
-            load_answers(tmp_path / "mine.csv", context=True)
+def test_rows_that_may_be_in_the_documents_order_give_a_context(own, tmp_path):
+    own.to_csv(tmp_path / "mine.csv")
+    splits = load_answers(tmp_path / "mine.csv", "raw", context=True)
+    assert all(split.ordered for split in splits.values())
 
 
 def test_a_split_of_blank_candidates_alone_says_why_it_is_empty(tmp_path):

@@ -39,6 +39,11 @@ def test_seeds_against_a_number_equal_scipy(n):
         assert sorted(sign * (x + sign * 0.8) for x in got.interval) == pytest.approx([interval.low, interval.high])
 
 
+def test_student_t_from_printed_numbers():
+    theirs = stats.ttest_ind_from_stats(82.9, 0.7, 5, 78.3, 2.8, 5)
+    assert student_t_from_summary(82.9, 0.7, 5, 78.3, 2.8, 5).p_value == pytest.approx(theirs.pvalue, rel=1e-12)
+
+
 def test_student_t_without_variance():
     assert student_t([1, 1], [1, 1]) == significance.Comparison(1.0, 0.0, (0.0, 0.0))
     assert student_t([1, 1], [0, 0]) == significance.Comparison(0.0, 1.0, (1.0, 1.0))
