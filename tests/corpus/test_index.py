@@ -173,7 +173,7 @@ def test_two_percent_of_many_documents_are_held_out():
 def test_at_least_two_different_documents_are_held_out(corpus, documents, tokenizer, tmp_path, caplog):
     made = kept(documents)
     few = c.build(made[:5], tokenizer, tmp_path / "few")
-    assert few.validation.sum() == 2 and caplog.messages[0].startswith("few: 2 of 5 documents are held out for validation: divide large")
+    assert few.validation.sum() == 2 and caplog.messages[0].startswith("few: 2 of 5 documents are held out for validation: divide long")
     hashes = [hash_by_hand(document) for document in made]
     assert corpus.validation.sum() == 2
     assert np.flatnonzero(corpus.validation).tolist() == sorted(np.argsort(np.array(hashes, np.uint64))[:2].tolist())

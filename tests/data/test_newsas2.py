@@ -111,7 +111,10 @@ def test_one_question_about_two_pages_has_no_context_across_them(tmp_path, monke
 @pytest.mark.parametrize(
     ("order", "reason"),
     [
-        (lambda rows: random.Random(rows[0][0]).sample(rows, len(rows)), r"neighbours under two questions 1?\d% keep"),
+        (
+            lambda rows: random.Random(rows[0][0]).sample(rows, len(rows)),
+            r"neighbours that another question has, too, 1?\d% are neighbours there",
+        ),
         (lambda rows: sorted(rows, key=lambda row: -row[2]), "right candidates stand first in 100% of the questions"),
         (lambda rows: sorted(rows, key=lambda row: row[1]), "100% of the questions have their candidates in alphabetical order"),
     ],
