@@ -1,7 +1,4 @@
-"""For Snakemake's runs: a GPU for each, and a report of failures.
-
-`asutil gpus 4 papermill notebooks/finetune.ipynb` runs a command on a free one of 4 GPUs.
-"""
+"""For Snakemake's runs: a GPU for each (`asutil gpus`), and a report of failures."""
 
 import contextlib
 import fcntl

@@ -155,9 +155,6 @@ def _concatenate(out: Path) -> None:
         of = f"{len(missing)} of {len(folders)} shards are missing, the first is {missing[0]}"
         raise ValueError(f"{out}: {of}; build it again")
     infos = {folder: disk.read_json(folder / "corpus.json") for folder in folders}
-    for folder, info in infos.items():
-        if lacking := [count for count in COUNTS if count not in info]:
-            raise ValueError(f"{folder / 'corpus.json'} is damaged: it lacks {lacking[0]}")
     counts = {name: sum(info[name] for info in infos.values()) for name in COUNTS}
     if not counts["documents"]:
         lengths = {name: planned[name] for name in cleaning.LIMITS}

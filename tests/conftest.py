@@ -220,6 +220,11 @@ def directives(monkeypatch):
     return importlib.import_module
 
 
+def extension(name):
+    """A fixture that is a module of the book's directives."""
+    return pytest.fixture(lambda directives: directives(name))
+
+
 @pytest.fixture(scope="session")
 def mirror():
     """The folder of real data; a test that needs it is skipped where there is none."""

@@ -80,8 +80,7 @@ def load_answers(
         splits = own_answers.load(_path(name), protocol, columns, needed)
     if context and (unordered := [split for split, questions in splits.items() if not questions.ordered]):
         reason = (
-            "a file needs a column document_title, and the rows of a question in the document's order; a warning says what "
-            "shows that they are not"
+            "a file needs a column document_title and rows in the document's order (a warning says where they are not)"
         )
         if published:
             reason = ANSWERS[name].no_context or reason

@@ -51,16 +51,16 @@ def check(split, where) -> Order:
 
 def contradictions(order: Order) -> list[str]:
     """What shows that rows are not in the order of their documents."""
-    found = []
+    reasons = []
     if order.shared >= ENOUGH and order.same < SAME * order.shared:
         share = f"{order.same / order.shared:.0%} are neighbours there in the same order"
-        found.append(f"of {order.shared:,} neighbours that another question has, too, {share}")
-    for place, count in (("first", order.positives_first), ("last", order.positives_last)):
+        reasons.append(f"of {order.shared:,} neighbours that another question has, too, {share}")
+    for end, count in (("first", order.positives_first), ("last", order.positives_last)):
         if order.mixed >= FEWEST and count > LEADING * order.mixed:
-            found.append(f"the right candidates stand {place} in {count / order.mixed:.0%} of the questions")
+            reasons.append(f"the right candidates stand {end} in {count / order.mixed:.0%} of the questions")
     if order.long >= FEWEST and order.sorted > order.long / 2:
-        found.append(f"{order.sorted / order.long:.0%} of the questions have their candidates in alphabetical order")
-    return found
+        reasons.append(f"{order.sorted / order.long:.0%} of the questions have their candidates in alphabetical order")
+    return reasons
 
 
 def measure(split) -> Order:

@@ -1,6 +1,5 @@
 """What `experiments/rankers.yml` lists: runs of `rank`, and what is known of models."""
 
-from pathlib import Path
 from types import SimpleNamespace
 
 import pandas as pd
@@ -63,18 +62,17 @@ def test_kept_scores_are_of_the_weights_and_the_code_that_are_there(tmp_path, mo
     """A run that was deleted and made again has its name and its settings."""
     options = SimpleNamespace(models="", budget="laptop", runs_dir=str(tmp_path), dataset="mine.tsv")
     opened = SimpleNamespace(options=options, given={}, shared=tmp_path / "shared", identity={"inputs": {"dataset": "0"}})
-    asked = []
-    monkeypatch.setattr("asutil.tasks.rankers.scored", lambda name, splits, folder: asked.append(folder) or ({}, {}))
+    folders = []
+    monkeypatch.setattr("asutil.tasks.rankers.scored", lambda name, splits, folder: folders.append(folder) or ({}, {}))
     monkeypatch.setattr(rankers.identity, "of_run", lambda notebook, given: {"hash": given["models"]})
-    name = str(tmp_path / "finetune-mine-0123456789ab")
-    monkeypatch.setattr(rankers.identity, "models", lambda *given: [name])
-    Path(name).mkdir()
+    (path := tmp_path / "finetune-mine-0123456789ab").mkdir()
+    monkeypatch.setattr(rankers.identity, "models", lambda *given: [str(path)])
     record = {"notebook": "finetune", "settings": {"dataset": "own:mine.tsv", "architecture": "pair"}, "inputs": {"dataset": "0"}}
     for weights, code in (("1", "a"), ("1", "a"), ("2", "a"), ("2", "b")):
-        disk.write_json(Path(name, "record.json"), record | {"name": Path(name).name, "weights_sha256": weights})
+        disk.write_json(path / "record.json", record | {"name": path.name, "weights_sha256": weights})
         monkeypatch.setattr(rankers.provenance, "sources_sha256", lambda code=code: code)
         rankers.scored(opened, {})
-    assert asked[0] == asked[1] and len({*asked}) == 3
+    assert folders[0] == folders[1] and len({*folders}) == 3
 
 
 def test_a_run_that_learnt_from_other_data_is_named(tmp_path, monkeypatch, caplog):

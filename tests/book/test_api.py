@@ -9,19 +9,15 @@ from pathlib import Path
 import pytest
 from bs4 import BeautifulSoup
 
+from ..conftest import extension
+
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = ROOT / "book" / "api"
 SHOWN = {path.stem: re.findall(r"^```\{as2-api\} (.*)$", path.read_text("utf-8"), re.MULTILINE) for path in sorted(PAGES.glob("*.md"))}
 
 
-@pytest.fixture
-def api(directives):
-    return directives("as2_api")
-
-
-@pytest.fixture
-def names(directives):
-    return directives("as2_names")
+api = extension("as2_api")
+names = extension("as2_names")
 
 
 def plain(text, language):

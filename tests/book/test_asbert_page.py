@@ -25,6 +25,7 @@ from asutil.data.data_sets import ANSWERS
 from asutil.io import disk, hub
 
 from .. import made_up
+from ..conftest import extension
 
 ROOT = Path(__file__).resolve().parents[2]
 PAYLOAD = "<script>alert('x')</script>"
@@ -32,9 +33,7 @@ FIGURES = Path(__file__).resolve().parents[2] / "book" / "figures"
 NS = "{http://www.w3.org/2000/svg}"
 
 
-@pytest.fixture
-def page(directives):
-    return directives("as2_vectors")
+page = extension("as2_vectors")
 
 
 # ------------------------------------------------------------------ drawings

@@ -202,10 +202,8 @@ def test_a_backend_is_compared_on_the_same_questions(other):
     assert found["onnx_int8"] == {"map": 0.75, "map_difference": -0.25, "interval": "-0.5000 to 0.0000", "largest_score_difference": 2.5}
 
 
-def test_the_table_of_backends_has_what_each_gains_and_loses(tmp_path, monkeypatch):
+def test_the_name_of_a_model_is_no_markup_in_the_table_of_backends():
     import as2_benchmarks
-
-    from ..made_up import cells
 
     rate = lambda median: {"median": median, "least": 0, "most": 0}
     side = lambda pairs, reached, size, **more: {"pairs_a_second": rate(pairs), "map": reached, "megabytes": size, **more}
@@ -216,10 +214,6 @@ def test_the_table_of_backends_has_what_each_gains_and_loses(tmp_path, monkeypat
     about = {"name": "backends", "model": "a<b", "questions": 237, "dataset": "wikiqa", "pairs": 2341, "rounds": 5, "threads": 2}
     about["machine"] = {"gpu": None, "cores": 2, "processor": "P", "system": "S", "python": "3", "versions": {}}
     html = as2_benchmarks.backends(about | sides)
-    table = cells(re.search("<table.*?</table>", html, re.DOTALL)[0])
-    assert table[1] == ["torch, float32", "100", "1", "75.0", "–", "121"]
-    assert table[2][1:5] == ["200", "2.0", "75.0", "+0.0 [+0.0, +0.0]"]
-    assert table[3][1:] == ["1,300", "13.0", "71.4", "-3.6 [-6.3, -0.9]", "31"]
     assert "a&lt;b on the 237 test questions of wikiqa, 2,341 pairs; medians of 5 rounds, 2 threads" in html
 
 
@@ -442,16 +436,6 @@ def test_a_corpus_comes_again_with_other_words(monkeypatch):
     again = [["One. In reading 1 Two."], ["A text. In reading 1 Its end."]]
     assert list(growth.some("a source", 50)) == [["One. Two."], ["A text. Its end."], *again]
     assert list(growth.some("a source", 5)) == [["One. Two."]]
-
-
-def test_a_page_shows_exponents_where_they_were_fitted():
-    import as2_benchmarks
-
-    points = [{"megabytes": n, "build_seconds": n, "peak_memory_mib": 500 + n} for n in (10, 1000)]
-    html = as2_benchmarks.memory_table({"corpus": points, "processes": [{"processes": 1, "peak_memory_mib": 900}]})
-    assert "10 to 1,000" in html and "510 to 1,500" in html and html.count("–") == 4
-    html = as2_benchmarks.memory_table({"corpus": points, "exponents": {"corpus": {"time": 0.987, "memory": 0.4}}})
-    assert ">0.99<" in html and ">0.40<" in html
 
 
 def test_the_largest_micro_batch_is_the_last_before_memory_ends(corpus):

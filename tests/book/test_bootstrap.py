@@ -10,6 +10,7 @@ import pytest
 from asutil import metrics
 from asutil.metrics.significance import smallest_gain
 
+from ..conftest import extension
 from .scripts import computed, needs_chromium
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -31,9 +32,7 @@ const slide = (name, value) => {
 """
 
 
-@pytest.fixture
-def bootstrap(directives):
-    return directives("as2_bootstrap")
+bootstrap = extension("as2_bootstrap")
 
 
 @pytest.mark.parametrize(("questions", "lost"), [(68, 0), (68, 3), (237, 10), (237, 25), (1000, 80)])

@@ -13,6 +13,7 @@ from aslab import hours, papers, plan
 from aslab.analysis import costs
 from asutil.io import disk
 
+from ..conftest import extension
 from ..made_up import read_from
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -90,9 +91,7 @@ def test_hours_and_batches_of_another_file_are_followed(tmp_path, monkeypatch):
 # ------------------------------------------------------------------ the page
 
 
-@pytest.fixture
-def page(directives):
-    return directives("as2_costs")
+page = extension("as2_costs")
 
 
 @pytest.mark.slow

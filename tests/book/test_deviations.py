@@ -15,6 +15,7 @@ from asutil.sampling import OBJECTIVES, Sampler
 from asutil.sampling.spans import HARD
 
 from .. import made_up
+from ..conftest import extension
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "book" / "deviations.md").read_text("utf-8")
@@ -24,9 +25,7 @@ AS_MANY = 100_000  # examples of each
 NUMBERED = re.findall(r"^\*\*(D-\d+) ·", PAGE, re.MULTILINE) + re.findall(r"^\| \[(D-\d+)\]\{#", PAGE, re.MULTILINE)
 
 
-@pytest.fixture
-def page(directives):
-    return directives("as2_deviations")
+page = extension("as2_deviations")
 
 
 # ------------------------------------------------------------------ entries

@@ -24,6 +24,7 @@ from asutil.inputs import long
 from asutil.io import disk, hub
 
 from .. import made_up
+from ..conftest import extension
 
 ROOT = Path(__file__).resolve().parents[2]
 PAPER = "evidence_contrast"
@@ -34,9 +35,7 @@ PAYLOAD = "<script>alert('x')</script>"
 NS = "{http://www.w3.org/2000/svg}"
 
 
-@pytest.fixture
-def page(directives):
-    return directives("as2_evidence")
+page = extension("as2_evidence")
 
 
 # ------------------------------------------------------------------ the loss, drawn

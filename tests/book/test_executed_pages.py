@@ -9,6 +9,8 @@ import pytest
 
 from aslab import records
 
+from ..conftest import extension
+
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
@@ -28,9 +30,7 @@ CELLS = [
 NOTEBOOK = {"cells": CELLS, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
 
 
-@pytest.fixture
-def lessons(directives):
-    return directives("as2_executed")
+lessons = extension("as2_executed")
 
 
 def test_a_page_has_plots_in_its_colours_and_no_progress_bars(lessons):

@@ -8,14 +8,14 @@ import pytest
 from aslab import papers
 from tests import test_import_directions as directions
 
+from ..conftest import extension
+
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "book" / "how_it_is_built.md").read_text("utf-8")
 CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
 
 
-@pytest.fixture
-def page(directives):
-    return directives("as2_built")
+page = extension("as2_built")
 
 
 # ------------------------------------------------------------------ the table

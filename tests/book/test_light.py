@@ -11,10 +11,9 @@ from fontTools.ttLib import TTFont
 from tests.trust import browser
 from tests.trust.devtools import Tab
 
+from ..conftest import extension
 
-@pytest.fixture
-def light(directives):
-    return directives("as2_light")
+light = extension("as2_light")
 
 
 def test_the_theme_s_pages_get_names_and_lose_empty_headers(light):

@@ -10,15 +10,14 @@ import yaml
 from aslab import identity, papers, plan, records
 from aslab.show import markup
 
+from ..conftest import extension
 from ..made_up import FOLDER, PAPER, cells, commit, record, recorded
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = ("method", "results", "examples", "run")
 
 
-@pytest.fixture
-def page(directives):
-    return directives("as2_papers")
+page = extension("as2_papers")
 
 
 @pytest.mark.parametrize("paper", papers.PAPERS)

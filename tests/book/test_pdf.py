@@ -8,6 +8,8 @@ from bs4 import BeautifulSoup
 
 from tests.trust import browser
 
+from ..conftest import extension
+
 SIDEBAR = """<nav class="bd-links"><div class="bd-toc-item"><ul><li><a href="#">Home</a></li></ul><p class="caption">Part</p>
 <ul><li class="x"><a href="papers/one.html">One</a><details><summary>x</summary><ul><li><a href="papers/two.html">Two</a></li></ul>
 </details></li><li><a href="runs.html">Runs</a><details><summary>x</summary><ul><li><a href="runs/a.html">a</a></li></ul>
@@ -25,9 +27,7 @@ PAGES = {
 }
 
 
-@pytest.fixture
-def pdf(directives):
-    return directives("as2_pdf")
+pdf = extension("as2_pdf")
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from markupsafe import escape
 
 from asutil import metrics
 
+from ..conftest import extension
 from .scripts import computed, needs_chromium
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -35,9 +36,7 @@ const bottom = (item) => item.getBoundingClientRect().bottom;
 """
 
 
-@pytest.fixture
-def reorder(directives):
-    return directives("as2_reorder")
+reorder = extension("as2_reorder")
 
 
 def of(labels) -> list[float]:

@@ -12,15 +12,15 @@ from aslab.show import lists
 from asutil.data import answers
 from asutil.data.candidates import Candidate, Question
 
+from ..conftest import extension
+
 pytestmark = pytest.mark.slow
 
 QUESTION = Question("q", "Who <b>?", tuple(Candidate(f"q-{n}", f"answer {n}", int(n == 1), None, None) for n in range(3)))
 SCORES = [0.5, 0.25, 1.0]
 
 
-@pytest.fixture
-def texts(directives):
-    return directives("as2_texts")
+texts = extension("as2_texts")
 
 
 @pytest.fixture

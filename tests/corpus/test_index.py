@@ -358,10 +358,10 @@ def test_a_tag_separates_paragraphs_outside_of_blocks(tmp_path):
         "A paragraph of prose that is long enough to be kept, as it is.",
         "Another paragraph of prose, which is nearly as long as the first.",
     )
-    text = f"<p>{one}</p><table><tr><td><p>{one}</p></td></tr></table>\n<p class='x'>{two}</p>"
-    (tmp_path / "x.jsonl").write_text(json.dumps({"text": text}) + "\n")
-    (document,) = sources.documents(tmp_path / "x.jsonl", paragraph_separator="</p>")
-    assert cleaning.clean(document, min_document_chars=0) == [one, two]
+    made = {"text": f"<p>{one}</p><table><tr><td><p>{one}</p></td></tr></table>\n<p class='x'>{two}</p>"}
+    (tmp_path / "x.jsonl").write_text(json.dumps(made) + "\n")
+    documents = sources.documents(tmp_path / "x.jsonl", paragraph_separator="</p>")
+    assert [cleaning.clean(document, min_document_chars=0) for document in documents] == [[one, two]]
 
 
 def test_a_block_of_markup_is_no_paragraph_whatever_separates_them(tmp_path):

@@ -146,7 +146,7 @@ SORTED = {
     "the right candidates stand last in 100% of the questions": lambda row: row.label,
     "100% of the questions have their candidates in alphabetical order": lambda row: row.answer,
     "neighbours that another question has, too, [1-4][0-9]% are neighbours there in the same order": lambda row: zlib.crc32(
-        f"{row.question} {row.answer}".encode()
+        str(row).encode()
     ),
 }
 
@@ -159,13 +159,12 @@ def test_rows_that_are_not_in_the_documents_order_give_no_context(divided, reaso
     own = own.assign(key=[SORTED[reason](row) for row in own.itertuples()]).sort_values(["question", "key"], kind="stable")
     path = tmp_path / "mine.csv"
     if divided:
-        path = tmp_path / "mine"
-        path.mkdir()
+        (path := tmp_path / "mine").mkdir()
         for number, (_, part) in enumerate(own.groupby(own.question_id.str[1:].astype(int) * 3 // (len(own) // 5))):
             part.to_csv(path / f"{splits.SPLITS[number]}.csv")
     else:
         own.to_csv(path)
-    with pytest.raises(ValueError, match="no sentences before and after a candidate are known.* a warning says what shows"):
+    with pytest.raises(ValueError, match="no sentences before and after a candidate are known.*a warning says where"):
         load_answers(path, context=True)
     assert [
         re.search(f"{path.name}: .*{reason}: rows are not taken for the document's order$", text) is None for text in caplog.messages
@@ -183,8 +182,7 @@ def test_rows_that_are_not_in_the_documents_order_give_no_context(divided, reaso
 )
 def test_rows_that_may_be_in_the_documents_order_give_a_context(own, tmp_path):
     own.to_csv(tmp_path / "mine.csv")
-    splits = load_answers(tmp_path / "mine.csv", context=True)
-    assert all(split.ordered for split in splits.values())
+    assert all(split.ordered for split in load_answers(tmp_path / "mine.csv", context=True).values())
 
 
 def test_a_split_of_blank_candidates_alone_says_why_it_is_empty(tmp_path):

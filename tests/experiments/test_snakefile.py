@@ -148,7 +148,7 @@ def test_no_finished_run_is_made_again_or_loses_its_record(made, tmp_path):
 def test_the_seeds_follow_a_search_with_its_best_settings(made, tmp_path):
     made()
     records = [json.loads(path.read_text()) for path in tmp_path.glob("runs/finetune-*/record.json")]
-    found = Counter((record["seed"], record["given"]["epochs"]) for record in records)
-    assert found == {(0, 1): 2, (0, 2): 2, (0, 3): 2, (1, 3): 2}
+    settings = Counter((record["seed"], record["given"]["epochs"]) for record in records)
+    assert settings == {(0, 1): 2, (0, 2): 2, (0, 3): 2, (1, 3): 2}
     tries = json.loads((tmp_path / "runs" / "searches" / "sentence_objectives-laptop-roberta_base-pydocs.json").read_text())
     assert [(one["parameters"]["epochs"], one["dev_figure"]) for one in tries] == [(3, 0.3), (2, 0.2), (1, 0.1)]
