@@ -35,7 +35,8 @@ def check(split, where) -> Order:
     """Refuse a split whose rows cannot be in the order of their documents.
 
     Questions about one document list the same sentences, so two sentences that are neighbours for one question must be neighbours, the
-    same one first, for every other question. Rows that are sorted by label or by text pass this test, and are refused too.
+    same one first, for every other question about it; where rows have titles, these tell documents apart. Rows that are sorted by label
+    or by text pass this test, and are refused too.
 
     Args:
         split: a `questions.Split` with all of its rows.
@@ -83,9 +84,14 @@ def _neighbours(split, sizes: np.ndarray) -> tuple[int, int]:
     """How many neighbours of one question another question has as well, and how many are in the same order there."""
     rows = split.rows()
     questions = np.repeat(np.arange(len(split), dtype=np.uint64), sizes)
-    hashes = _hashes(split.table)[rows]
+    hashes = _hashes(split.table, "answer")[rows]
     moved = getattr(split.table, "order", None)
     adjacent = True if moved is None else np.diff(moved[rows]) == 1  # in the files
+    if "document_title" in split.table.column_names:
+        titles = _hashes(split.table, "document_title")[rows]
+        hashes += titles * MIXER
+        known = split.table["document_title"].is_valid().to_numpy()[rows]
+        adjacent = adjacent & (titles[1:] == titles[:-1]) & known[1:]
     follows = np.append((questions[1:] == questions[:-1]) & adjacent, False)
     after = np.append(hashes[1:], hashes[:1])
     keys, key_of, counts = np.unique(hashes + questions * MIXER, return_inverse=True, return_counts=True)
@@ -102,9 +108,9 @@ def _neighbours(split, sizes: np.ndarray) -> tuple[int, int]:
     return int(shared.sum()), int(same[shared].sum())
 
 
-def _hashes(table) -> np.ndarray:
+def _hashes(table, column: str) -> np.ndarray:
     starts = range(0, len(table), ROWS)
-    texts = (table.slice(start, min(ROWS, len(table) - start))["answer"].to_numpy() for start in starts)
+    texts = (table.slice(start, min(ROWS, len(table) - start))[column].to_numpy() for start in starts)
     return np.concatenate([pd.util.hash_array(part.astype(object), categorize=False) for part in texts])
 
 

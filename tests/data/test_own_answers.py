@@ -171,10 +171,19 @@ def test_rows_that_are_not_in_the_documents_order_give_no_context(divided, reaso
     ] == [False]
 
 
+def apart(own, title):
+    """The rows of each question shuffled, under titles of their own: no order of one document, but none of another either."""
+    return own.sample(frac=1, random_state=1).sort_values("question_id", kind="stable").assign(document_title=title)
+
+
 @pytest.mark.parametrize(
     "own",
     [
         titled(90),
+        apart(titled(90), lambda own: own.question_id),  # documents that repeat what others say
+        pd.concat(
+            [titled(90).assign(document_title="d"), apart(titled(90, text="{letter} {page}"), None).assign(label=0)]
+        ),  # and no document
         titled(90, text="{number}. {letter} of {page}"),  # as in a law
         titled(90, right=lambda n: 0 if n < 19 else 9),  # the right one first, of few questions with both labels
         titled(12).sort_values(["question_id", "label"], ascending=[True, False]),  # too few to tell
