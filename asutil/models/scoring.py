@@ -1,13 +1,18 @@
 """Where a model is run, and how where nothing is learnt."""
 
 import contextlib
+import logging
 import os
 from collections.abc import Iterator
 
+import numpy as np
 import torch
 from torch import nn
 
 from . import memory
+
+OFTEN = 0.01  # share of texts that are cut from which it is said
+log = logging.getLogger(__name__)
 
 
 def device() -> torch.device:
@@ -55,6 +60,18 @@ def evaluating(model: nn.Module, autocast: bool = True) -> Iterator[torch.device
             yield device
     finally:
         model.train(training)
+
+
+def tell_cut(model: nn.Module, cut: np.ndarray, max_tokens: int, unit: str) -> None:
+    """Say, once for a model, how many texts it does not read to their ends, if these are not few.
+
+    Args:
+        cut: whether each text of the first window is. Shapes: (N,) bool
+        unit: what the texts are.
+    """
+    if cut.mean() >= OFTEN and not getattr(model, "told_cut", False):
+        log.warning("%d of %d %s are longer than max_tokens=%d, and cut", cut.sum(), len(cut), unit, max_tokens)
+        model.told_cut = True
 
 
 def moved(batch, device: torch.device):

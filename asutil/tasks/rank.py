@@ -52,6 +52,7 @@ class Ranker(base.BaseRanker):
     def _window(self, questions: list, bar: tqdm) -> pd.DataFrame:
         models.loading.check_length(self.model, self.max_tokens)
         inputs = self.inputs_of(questions)
+        scoring.tell_cut(self.model, inputs.are_cut(self.max_tokens), self.max_tokens, "candidates")
         scores = self._scores(inputs, bar)
         scores = inputs.mean_over_duplicates(scores) if self.joint_k else scores
         return base.rows_of(base.pairs_of(questions)).assign(score=scores)

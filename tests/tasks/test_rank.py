@@ -12,7 +12,7 @@ from transformers import RobertaConfig, RobertaForSequenceClassification
 from asutil import inputs
 from asutil.data.answers import Candidate, Question
 from asutil.inputs import batches as input_batches
-from asutil.models import loading
+from asutil.models import embedder, loading
 from asutil.tasks import base, rank
 
 from ..conftest import WORDS
@@ -119,6 +119,19 @@ def test_a_stopped_scoring_goes_on_where_it_was(ranker, scored, tmp_path):
     scored.clear()
     pd.testing.assert_frame_equal(ranker.score(asked, progress=False, folder=tmp_path / "parts"), again)
     assert not scored
+
+
+def test_candidates_that_are_cut_are_counted_once(ranker, tokenizer, caplog):
+    candidates = [["a b"] * 3, ["a b " * 30] + ["a b"] * 6]
+    ranker.rank(["a?", "b?"], candidates)
+    ranker.rank("a?", candidates[1])
+    assert caplog.messages == ["1 of 10 candidates are longer than max_tokens=24, and cut"]
+    caplog.clear()
+    untrained = embedder.Embedder(ranker.model.backbone, tokenizer, embedder.Embedding("untrained", "mean", 24))
+    untrained.encode(candidates[0])
+    untrained.encode(candidates[1])
+    untrained.encode(candidates[1])
+    assert caplog.messages == ["1 of 7 texts are longer than max_tokens=24, and cut"]
 
 
 @pytest.mark.parametrize("suffix", [".parquet", ".json"])
