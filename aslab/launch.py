@@ -89,13 +89,18 @@ def announce(folder: Path, record: dict) -> str:
             shown = [f"{name} {value:.4g}" for name, value in metrics.items() if isinstance(value, float)]
             yield f"  {', '.join(names)}: {', '.join(shown)}"
 
-    from . import provenance
+    from . import identity, provenance, rundir
 
     others = {name: part["metrics"] for name, part in record.get("transfer", {}).items()}
     lines = [f"Already finished: {folder}", *figures({**record.get("metrics", {}), **others})]
     same = "The same parameters give the same run."
     if record.get("sources_sha256") != provenance.sources_sha256():
         same = "It was made with other code of asutil or aslab, which its name does not tell."
+    given = (record.get("given", {}).get(name) for name in (*identity.STARTS, *identity.STAGES))
+    starts = filter(None, (rundir.find(str(name), folder.resolve().parent) for name in given))
+    finished = (start for start in starts if (start / "record.json").is_file())
+    if later := [start.name for start in finished if rundir.read_record(start)["created"] > record["created"]]:
+        same += f" It began from an earlier {' and '.join(later)}, which was made again."
     return "\n".join([*lines, f"{same} To run it again, delete that folder."])
 
 

@@ -6,6 +6,7 @@ import json
 import os
 import pty
 import re
+import shutil
 import signal
 import struct
 import subprocess
@@ -21,6 +22,7 @@ from click.testing import CliRunner
 from papermill import PapermillExecutionError, execute_notebook
 
 from aslab import launch, provenance, rundir
+from asutil.io import disk
 
 from ..nodes import on_node
 
@@ -112,6 +114,16 @@ def test_the_figures_of_rankers_are_announced_by_ranker_and_split():
     assert "other code of asutil or aslab" in launch.announce(Path("runs/a"), record)
     same = launch.announce(Path("runs/a"), record | {"sources_sha256": provenance.sources_sha256()})
     assert same.splitlines()[-1] == "The same parameters give the same run. To run it again, delete that folder."
+
+
+def test_a_run_whose_start_was_made_again_says_so(tmp_path):
+    run, start = (tmp_path / f"{name}-0123456789ab" for name in ("finetune", "pretrain-sp"))
+    record = {"given": {"model": start.name}, "created": "2026-01-02T00:00:00+00:00"}
+    assert "earlier" not in launch.announce(run, record)
+    start.mkdir()
+    for created, again in {"2026-01-01T23:59:59+00:00": False, "2026-01-02T00:00:01+00:00": True}.items():
+        disk.write_json(start / "record.json", {"created": created})
+        assert (f"It began from an earlier {start.name}, which was made again." in launch.announce(run, record)) == again
 
 
 def test_a_folder_that_cannot_be_written_is_named(project, tmp_path):
