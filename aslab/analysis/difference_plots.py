@@ -67,7 +67,8 @@ def plot_of(of_papers: list[tuple[dict, list[claims.Judged]]]):
     points = [claim_points(data, judged) for data, judged in of_papers]
     frame = pd.concat(points, ignore_index=True) if points else pd.DataFrame()
     tested = [one.word for one in every if one.adjusted is not None and one.family != claims.PYDOCS]
-    title = f"On public data {tested.count(claims.SUPPORTED)} of the {len(tested)} claims tested are supported"
+    untestable = sum(one.word == "not testable here" and one.family != claims.PYDOCS for one in every)
+    title = f"Public data: {tested.count(claims.SUPPORTED)} of {len(tested)} claims tested are supported, {untestable} not testable here"
     return intervals_plot(frame.assign(panel="claims"), CLAIMS, title=title) if len(frame) else None
 
 

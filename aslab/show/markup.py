@@ -29,10 +29,7 @@ NAMES = registry.titles() | TITLES | {
 LEGEND = (
     "† better than the baseline row over seeds, ‡ over questions, both at 95 %; ↓ worse. Underlined: better over seeds."
 )
-BEST = (
-    "Bold: the best of our rows at one budget, and all that an interval over questions at 95 % does not tell from it, "
-    "without an adjustment for the number of rows."
-)
+BEST = "Bold: the best of our rows at one budget, and those not significantly worse over questions (95 %, unadjusted)."
 
 
 class Html(str):

@@ -83,10 +83,7 @@ NOT_RUN = ("curves", "demo", "runs")  # runs of this machine alone: a copy has n
 NO_RESULTS = ("citation", "commands", "counts", "datasets", "download", "folders")
 # Directives whose captions have figures that follow from records.
 WITH_FIGURES = re.compile("^(backbone|backends|choices|costs measured|first-stage|leaderboard|mined|rankers|t-tests)")
-BOLD = (
-    " Bold: the best of our rows at one budget, and all that an interval over questions at 95 % does not tell from it, "
-    "without an adjustment for the number of rows."
-)
+BOLD = " Bold: the best of our rows at one budget, and those not significantly worse over questions (95 %, unadjusted)."
 # The last sentences above a table of results: the only model of our runs, and one verdict for all of them.
 OURS = re.compile(r"Our runs began with [^ ]+\.(?= |$)|Ours is a reduced budget, so its figures are not compared with the paper's\.")
 COUNTED = re.compile(r"(?<!\w)\d(?:[\d.,]*\d)?")

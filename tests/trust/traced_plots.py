@@ -71,7 +71,7 @@ def learning_curve(root: Path, name: str, dataset: str, budget: str, *rows: str)
         drawn += [(word, [(end, value) for end in (min(plain), max(plain))]) for word, value in without.items()]
         behind = [questions for questions, (_, _, low, _) in plain.items() if low <= max(without.values())]
         first = next((questions for questions in plain if questions > max(behind, default=0)), None)
-        title = [f"with {first:,} questions, its interval is above all without training"] if first else []
+        title = [f"From {first:,} training questions on, fine-tuning is above every ranker without training"] if first else []
         yield ["training questions", "MAP, points", *title], drawn
 
 

@@ -55,9 +55,9 @@ def choices_table(record: dict, backends: dict, triplets: pd.Series | None = Non
         body.append(_line(words, one["map"], MANY / one["pairs_a_second"]["median"]))
     heads = ["Ranker", "Compares", "MAP", f"Seconds for {MANY:,} candidates"]
     title = (
-        f"{NAMES[asked[0]]}, {asked[1]} test questions; MAP in points. The time is that of {backends['threads']} CPU cores, from the mean "
-        "of a candidate. Vectors of candidates that are embedded beforehand take milliseconds a question instead."
-        + " After triplets MiniLM was not timed again: it computes the same."
+        f"{NAMES[asked[0]]}, {asked[1]} test questions; MAP in points. Time: {backends['threads']} CPU cores, from the mean time of a "
+        "candidate. With candidates embedded beforehand a question takes milliseconds."
+        + " MiniLM after triplets has the time of MiniLM, since it computes the same."
         * (triplets is not None)
     )
     return table(title, heads, body)

@@ -17,7 +17,7 @@ from pages.report import PRETRAINING, Origins, baseline_lines, best_cells, our_c
 
 PYDOCS = "pydocs"
 MORE = "pydocs_more"  # other questions, a table of their own
-GAINS = "Differences: test questions alone, the seeds that both rows have."
+GAINS = "Differences: test questions, seeds that both rows have; intervals over questions alone, those of verdicts over seeds, too."
 
 
 class Questions(NamedTuple):
