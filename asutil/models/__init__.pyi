@@ -1,48 +1,18 @@
-from . import (
-    classifiers as classifiers,
-)
-from . import (
-    electra as electra,
-)
-from . import (
-    elsewhere as elsewhere,
-)
-from . import (
-    embedded as embedded,
-)
-from . import (
-    embedder as embedder,
-)
-from . import (
-    finder as finder,
-)
-from . import (
-    heads as heads,
-)
-from . import (
-    joint as joint,
-)
-from . import (
-    last_layer as last_layer,
-)
-from . import (
-    loading as loading,
-)
-from . import (
-    memory as memory,
-)
-from . import (
-    pair as pair,
-)
-from . import (
-    scoring as scoring,
-)
-from . import (
-    settings as settings,
-)
-from . import (
-    word_vectors as word_vectors,
-)
+from . import classifiers as classifiers
+from . import electra as electra
+from . import elsewhere as elsewhere
+from . import embedded as embedded
+from . import embedder as embedder
+from . import finder as finder
+from . import heads as heads
+from . import joint as joint
+from . import last_layer as last_layer
+from . import loading as loading
+from . import memory as memory
+from . import pair as pair
+from . import scoring as scoring
+from . import settings as settings
+from . import word_vectors as word_vectors
 from .electra import ElectraEncoder as ElectraEncoder
 from .embedder import Embedder as Embedder
 from .finder import EvidenceFinder as EvidenceFinder
