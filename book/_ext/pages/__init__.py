@@ -60,7 +60,11 @@ def register(
     def decorate(function):
         if name in REGISTRY:
             raise ValueError(f"{name} is registered already, by {REGISTRY[name].function.__module__}")
-        called = _with_paper(function) if of_paper else _for_each(function, records) if records else function
+        called = function
+        if of_paper:
+            called = _with_paper(function)
+        elif records:
+            called = lambda: "".join(map(function, benchmarks(*records).values()))
         REGISTRY[name] = Entry(called, sources, empty, tuple(files), on_page)
         return function
 
@@ -74,10 +78,6 @@ def _with_paper(function: Callable) -> Callable:
     data, _, *others = inspect.signature(function).parameters.values()
     show.__signature__ = inspect.Signature([data.replace(name="paper"), *others])
     return show
-
-
-def _for_each(function: Callable, records: Iterable[str]) -> Callable:
-    return lambda: "".join(map(function, benchmarks(*records).values()))
 
 
 def benchmarks(*names: str) -> dict[str, dict]:
