@@ -180,9 +180,6 @@ def tokenizer_hash(tokenizer) -> str:
     return hashlib.sha256(json.dumps(description, sort_keys=True).encode()).hexdigest()
 
 
-# ------------------------------------------------------------------ the opened index
-
-
 class Corpus:
     """An index on disk, memory-mapped: `.tokens .sentences .paragraphs .documents .hashes .document_hashes`, and `.info` (corpus.json)."""
 

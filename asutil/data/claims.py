@@ -106,9 +106,6 @@ def leaderboard(claims: Sequence[Claim], predictions: Sequence[int], path: str |
     return disk.atomically(Path(path), lambda part: part.write_text("".join(lines), encoding="utf-8"))
 
 
-# ------------------------------------------------------------------------------------------------------------ the files
-
-
 def _paths(name) -> dict[str, Path | None]:
     """The file of each split; None for a test set that is not there."""
     required, hint = ("train", "dev"), ""

@@ -5,8 +5,6 @@ from typing import NamedTuple
 
 SPLITS = ("train", "dev", "test")
 
-# ------------------------------------------------------------------ questions with candidates
-
 
 class Part(NamedTuple):
     """One split under a protocol: its file, which of its questions stay (`Split.under`), and the counts."""
@@ -97,8 +95,6 @@ ANSWERS = {
 }
 # fmt: on
 
-# ------------------------------------------------------------------ claims
-
 
 @dataclass(frozen=True)
 class ClaimData:
@@ -126,8 +122,6 @@ CLAIMS = {
     ),
     "pydocs_claims": ClaimData("pydocs claims"),
 }
-
-# ------------------------------------------------------------------ questions about long contexts
 
 
 @dataclass(frozen=True)

@@ -165,8 +165,6 @@ class Contexts:
         """The beginning and the end of each token in a text, in characters."""
         return self.tokenizer.backend_tokenizer.encode(text, add_special_tokens=False).offsets
 
-    # -------------------------------------------------------------- one question
-
     def _read(self, question: LongQuestion) -> TokenisedContext:
         units = [(p, s) for p, passage in enumerate(question.passages) for s in range(len(passage.sentences))]
         texts = [question.text, *(passage.title for passage in question.passages)]

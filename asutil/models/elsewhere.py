@@ -54,9 +54,6 @@ def load(encoder: str, model: str | Path, max_tokens: int = 128, cache: str | Pa
     return kinds[encoder]()
 
 
-# ------------------------------------------------------------------ InferSent
-
-
 class InferSent:
     """InferSent: a bidirectional LSTM over word vectors, and the maximum over time of each of its outputs.
 

@@ -110,8 +110,6 @@ class Embedder(nn.Module):
     def device(self) -> torch.device:
         return next(self.backbone.parameters()).device
 
-    # -------------------------------------------------------------- texts -> vectors
-
     def vectors(self, texts: dict) -> torch.Tensor:
         """The vectors of a padded table of texts. Shapes: input_ids, attention_mask (B, T) -> (B, H)"""
         names = ["input_ids", "attention_mask", *["token_type_ids"] * self._takes_types]
@@ -162,8 +160,6 @@ class Embedder(nn.Module):
         starts = lengths.cumsum() - lengths
         joined = pairs.join_texts(tokens, starts, lengths, self.template, self.embedding.max_tokens)
         return batches.micro_batches(joined, np.arange(len(texts)), self.template.pad, micro_tokens)
-
-    # -------------------------------------------------------------- on disk
 
     def save(self, folder: str | Path) -> Path:
         """Write backbone (loads with AutoModel), head and tokenizer, all of it or nothing; sentence-transformers can load the folder."""

@@ -175,8 +175,6 @@ class EvidenceFinder(nn.Module):
         encoder = self.backbone.get_encoder() if self.generates else self.backbone
         return encoder(input_ids=input_ids, attention_mask=attention_mask, **masks)
 
-    # -------------------------------------------------------------- losses
-
     def qa_losses(self, outputs: dict, micro: dict) -> torch.Tensor:
         """The loss of the task for each example: evidence + type (if it is learnt) + answer. Shapes: -> (B,)"""
         total = losses.balanced(outputs["evidence"], micro["evidence"], micro["sentences"] >= 0)
@@ -235,8 +233,6 @@ class EvidenceFinder(nn.Module):
         if self.finding.contrast.loss_weight == 0:
             return torch.stack([task, torch.zeros_like(task)])
         return torch.stack([task, self.contrast_losses(outputs, micro).sum() / max(batch["contrasted"], 1)])
-
-    # -------------------------------------------------------------- on disk
 
     def save(self, folder: str | Path) -> Path:
         """Write backbone (loads with AutoModel), heads and tokenizer, all of it or nothing."""

@@ -24,9 +24,6 @@ COUNTED = 1 << 24  # tokens that are counted together
 log = logging.getLogger(__name__)
 
 
-# ------------------------------------------------------------------ the model
-
-
 def tiny(tokenizer, seed: int = 0, mlm: bool = True) -> PairEncoder:
     """A RoBERTa small enough to train from scratch in minutes on two CPU cores: 2 layers of 128, about 1.5 M parameters.
 

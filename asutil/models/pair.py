@@ -88,9 +88,6 @@ def mlm_logits(head: nn.Module, outputs, masked_positions: torch.Tensor) -> torc
     return head(inputs_embeds=BaseModelOutputWithPooling(hidden[None])).logits[0]
 
 
-# ------------------------------------------------------------------ backbone and heads
-
-
 class PairEncoder(nn.Module):
     """One backbone under its own pair head and, for pre-training, its own masked-language-model head.
 

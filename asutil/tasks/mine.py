@@ -106,9 +106,6 @@ def _questions(train: Split, whole: Split, numbers: dict[bytes, int]) -> list[Mi
     return [made[same_text(text)]._replace(text=text) for text in texts]
 
 
-# ------------------------------------------------------------------ the data set
-
-
 def mine(
     dataset: str | Path,
     sentences: str | Path,

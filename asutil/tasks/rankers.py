@@ -230,9 +230,6 @@ def _fine_tuned(name: str | Path, folder: Path, device: str) -> base.BaseRanker:
     return ranker
 
 
-# ------------------------------------------------------------------ the scores of a data set
-
-
 def scored(name: str | Path, splits: Mapping[str, Iterable], folder: str | Path):
     """The scores of a ranker for some splits, and what they took; kept in a folder, which a second call reads.
 

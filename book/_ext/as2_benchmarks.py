@@ -94,8 +94,6 @@ def number(value) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
-# ------------------------------------------------------------------ backends
-
 SIDES = {"torch": "torch, float32", "onnx": "ONNX, float32", "onnx_int8": "ONNX, weights of 8 bits"}
 
 
@@ -119,8 +117,6 @@ def _side(title: str, one: dict) -> str:
     speed, points = f"{one['pairs_a_second']['median']:,.0f}", f"{100 * one['map']:.1f}"
     return row(title, *numbers(speed, times, points, lost, f"{one['megabytes']:.0f}"))
 
-
-# ------------------------------------------------------------------ latency
 
 WAYS = {  # of benchmarks/latency.py
     "pair": "pair model",
@@ -190,9 +186,6 @@ def latency_table(result: dict) -> str:
         f"batches, as run. Published: {paper['on']}."
     )
     return table(caption, ["k", *heads, "Formula: attention", "Formula: linear", "Published"], body)
-
-
-# ------------------------------------------------------------------ start and growth
 
 
 @register("start", "benchmarks", "Start: not run. benchmarks/start.py measures it.", records=("start",))

@@ -37,9 +37,6 @@ def hours(value: float) -> str:
     return f"{value:,.0f}" if value >= 10 else f"{value:.1f}"
 
 
-# ------------------------------------------------------------------ the tables
-
-
 def budgets() -> str:
     """Runs and GPU-hours of each paper at each budget."""
     frame = costs.budgets().pivot(index="paper", columns="budget", values=["runs", "gpu_hours"])

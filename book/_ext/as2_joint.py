@@ -60,9 +60,6 @@ def words_as_tokens(texts: list[str]):
     return PreTrainedTokenizerFast(tokenizer_object=backend, **names)
 
 
-# ------------------------------------------------------------------ the figure
-
-
 def figure(question: Question, k: int = K, slot_tokens: int = SLOT_TOKENS) -> str:
     """A panel an input, a box a slot: its text, positions and role; a word, a mark and a colour say the same."""
     texts = [candidate.text for candidate in question.candidates]
@@ -95,9 +92,6 @@ def slot(number: int, text: str | None, role: str, positions: np.ndarray, slot_t
     padding = f", padding to {last}" if positions[-1] < last else ""
     places = f"positions {positions[0]} to {positions[-1]}{padding}"
     return one | {"text": textwrap.shorten(text, SHOWN, placeholder=" …"), "words": ROLES[role], "places": places}
-
-
-# ------------------------------------------------------------------ parameters
 
 
 @register("joint-parameters", "", files=["experiments/joint_inference.yml"])
@@ -142,9 +136,6 @@ def parameter_table(roberta: int, joint: int, k: int = K) -> str:
     return table(caption, ["", "Counted here", "Paper"], body)
 
 
-# ------------------------------------------------------------------ verdicts on claims
-
-
 @register("claim-verdicts", empty="Verdicts one by one: not run, no row has verified claims.", of_paper=True)
 def verdict_table(data: dict, runs: pd.DataFrame) -> str:
     """A line a row, data set and budget, mean over seeds in points."""
@@ -162,9 +153,6 @@ def verdict_table(data: dict, runs: pd.DataFrame) -> str:
     heads = ["Row", "Claims", "Label accuracy", *(f"F1, {verdict.lower()}" for verdict in names.values())]
     title = "Verdicts one by one, in points, mean over seeds."
     return table(title, [*heads, "Majority", "Seeds", "Budget"], body)
-
-
-# ------------------------------------------------------------------ slots that differ
 
 
 @register("slot-cosines", "slots", "Cosines between slots: not run. asutil slots measures them.")

@@ -18,9 +18,6 @@ from asutil.metrics import changes
 READOUTS = {"distance": "Distance", "cosine": "Cosine", "dot": "Dot product", "probability": "Probability"}
 READOUT_LEGEND = "MAP in points by each scoring function of the same vectors, mean ± std over seeds; the one that ranks is underlined."
 
-# ------------------------------------------------------------------ counts
-
-
 FILES = ["asutil/data/data_sets.py"]
 
 
@@ -62,9 +59,6 @@ def _difference(counts, others) -> str:
     return " / ".join(signed) if any(apart) else "same"
 
 
-# ------------------------------------------------------------------ readouts
-
-
 @register("readouts", of_paper=True)
 def readout_table(data: dict, runs) -> str:
     """A table a data set that claims are about: a line a row and budget (untrained ones where they ran), a column a scoring function."""
@@ -93,9 +87,6 @@ def readout_cell(records: list[dict], name: str) -> Html:
     figure = markup.spread_text([metrics[name]["test"]["map"] for metrics in readouts if name in metrics])
     ranks = all(record["settings"]["rank_by"] == name for record in records)
     return markup.number(Html(f"<u>{figure}</u>") if ranks else figure)
-
-
-# ------------------------------------------------------------------ ranked lists
 
 
 @register("asked", empty="The paper's own questions: not run, no two runs of these rows hold them.", of_paper=True)
@@ -136,9 +127,6 @@ def ranked(line, question_id: str) -> list:
         return changes.best_of(rundir.read_table(line.folder), question_id)
     chosen = {entry["question_id"]: entry["candidates"] for entry in line.record.get("chosen", ())}
     return chosen.get(question_id, [])
-
-
-# ------------------------------------------------------------------ vectors before and after training
 
 
 @register("pca", empty="Vectors: not run.", of_paper=True)

@@ -101,8 +101,6 @@ def laptop_claims_table(data: dict, runs: pd.DataFrame) -> str:
     return table("Budget laptop, pydocs. Differences in points over questions and seeds.", heads, body)
 
 
-# ------------------------------------------------------------------ claims on figures
-
 FIGURE_CLAIMS = (
     "Claims on figures that have no values of questions, or on more than two rows: differences in points, printed and ours, with 95 % "
     "intervals by Student's t over training seeds alone, and the verdict after Holm's adjustment over this table."
@@ -131,9 +129,6 @@ def _figure_claim_cells(data: dict, one: figure_claims.FigureClaim) -> list:
     words = _words_of_claim(claim, papers.claims(data, "figure_claims"))
     claimed = Html(f"{printed}<small>claimed {claim['sign']}</small>")
     return [*words, compared, *numbers(claimed, ours), markup.said(one.word, one.reason)]
-
-
-# ------------------------------------------------------------------ the two tests
 
 
 @register("two-tests", of_paper=True)
@@ -188,9 +183,6 @@ def _tested(seeds: Comparison | None, against: str, questions: Comparison | None
         return markup.number("–")
     gain, interval = markup.points(pair).split(" ", 1)
     return markup.marked(gain, against, seeds, questions, f"{interval}, {markup.probability(pair.p_value)}")
-
-
-# ------------------------------------------------------------------ limits
 
 
 @register("limits")
