@@ -53,9 +53,8 @@ def replaced_token(
         >>> replaced_token(torch.tensor([[0.0, -9.0, 9.0]]), torch.tensor([[1, 0, 0]]), torch.tensor([[1, 1, 0]])).item() * 2
         0.693...
     """
-    _require(
-        logits.shape == replaced.shape == mask.shape, "logits, replaced and mask of one shape", logits, replaced, mask
-    )
+    fits = logits.shape == replaced.shape == mask.shape
+    _require(fits, "logits, replaced and mask of one shape", logits, replaced, mask)
     logits = _wide(logits)
     real = mask.bool()
     losses = binary_cross_entropy_with_logits(logits.where(real, 0), replaced.to(logits.dtype), reduction="none")
@@ -103,9 +102,8 @@ def listwise(logits: torch.Tensor, labels: torch.Tensor, total: int | None = Non
     right = labels == 1
     answered = right.sum(1)
     shares = right / answered.clamp(min=1)[:, None]
-    return _cross_entropy(logits, shares, labels != IGNORED) / max(
-        int((answered > 0).sum()) if total is None else total, 1
-    )
+    summed = _cross_entropy(logits, shares, labels != IGNORED)
+    return summed / max(int((answered > 0).sum()) if total is None else total, 1)
 
 
 def distillation(logits: torch.Tensor, teacher: torch.Tensor, total: int | None = None) -> torch.Tensor:
@@ -213,13 +211,8 @@ def triplet(
         >>> triplet(origin, torch.tensor([[1.0], [3.0]]), torch.tensor([[2.0], [1.0]])).item()  # 1 - 4 + 5 and 9 - 1 + 5
         15.0
     """
-    _require(
-        anchor.shape == positive.shape == negative.shape and anchor.ndim == 2,
-        "anchor, positive and negative of one shape (B, H)",
-        anchor,
-        positive,
-        negative,
-    )
+    fits = anchor.shape == positive.shape == negative.shape and anchor.ndim == 2
+    _require(fits, "anchor, positive and negative of one shape (B, H)", anchor, positive, negative)
     require_one_of("selection", selection, SELECTIONS)
     near = distance(anchor, positive, squared)
     far = distance(anchor, negative, squared)

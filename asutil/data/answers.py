@@ -196,10 +196,8 @@ def _pydocs() -> dict[str, Split]:
         own["answer"] += question.sentences
         own["label"] += [number in question.positive for number in range(size)]
     checked = {split: tables.checked(pa.table(columns[split]), "pydocs") for split in SPLITS}
-    return {
-        split: grouped(split, table, "pydocs", "pydocs", ordered=True).under("mixed")
-        for split, table in checked.items()
-    }
+    every = {split: grouped(split, table, "pydocs", "pydocs", ordered=True) for split, table in checked.items()}
+    return {split: questions.under("mixed") for split, questions in every.items()}
 
 
 def _pydocs_more() -> dict[str, Split]:

@@ -175,11 +175,8 @@ def _claim(row: dict, location: str, blind: bool, marks: bool) -> Claim:
 
 def _evidence(piece, location: str, marks: bool) -> Evidence:
     forms = ((str,), (int,), (str,), (int, float))
-    is_piece = (
-        isinstance(piece, list)
-        and len(piece) in (3, 4)
-        and all(type(value) in types for value, types in zip(piece, forms))
-    )
+    is_list = isinstance(piece, list) and len(piece) in (3, 4)
+    is_piece = is_list and all(type(value) in types for value, types in zip(piece, forms))
     parts = (piece[0].replace("_", " "), piece[2]) if is_piece else ()
     text = ". ".join(filter(None, (readable(part) if marks else " ".join(part.split()) for part in parts)))
     splits.require(text, location, "[title, sentence number, sentence] and maybe a score, with some text", piece)

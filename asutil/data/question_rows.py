@@ -88,15 +88,12 @@ def question_of(row: dict, location: str) -> LongQuestion:
 
 def _passage(passage, location: str) -> Passage:
     """A passage; its sentences may be blank, as evidence counts them."""
-    is_passage = (
-        isinstance(passage, dict)
-        and isinstance(passage.get("title"), str)
-        and isinstance(passage.get("sentences"), list)
-        and all(isinstance(text, str) for text in passage["sentences"])
-    )
-    require(is_passage, location, "a title and a list of sentences, all text", passage)
-    files.require_encodable(" ".join([passage["title"], *passage["sentences"]]), location)
-    return Passage(plain(passage["title"]), tuple(map(plain, passage["sentences"])))
+    fields = passage if isinstance(passage, dict) else {}
+    title, sentences = fields.get("title"), fields.get("sentences")
+    is_list = isinstance(sentences, list) and all(isinstance(text, str) for text in sentences)
+    require(isinstance(title, str) and is_list, location, "a title and a list of sentences, all text", passage)
+    files.require_encodable(" ".join([title, *sentences]), location)
+    return Passage(plain(title), tuple(map(plain, sentences)))
 
 
 def _answer(answer, passages: tuple[Passage, ...], location: str) -> Answer:
