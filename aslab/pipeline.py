@@ -1,9 +1,5 @@
 """Builds indexes of large sources with datatrove: tasks on this machine or on a Slurm cluster, one shard a task.
 
-    asutil index build wikimedia/wikipedia --tokenizer FacebookAI/roberta-base --out index --tasks 32
-    asutil index build wikimedia/wikipedia --tokenizer FacebookAI/roberta-base --out index \\
-        --executor slurm --partition cpu
-
 A shard is the index of a contiguous share of the documents. When all shards are there, they are concatenated and
 removed: the arrays are those that one process would write, whatever the number of shards. datatrove's own files are
 in `datatrove/`.

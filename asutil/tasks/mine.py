@@ -1,8 +1,4 @@
-"""Hard negatives for fine-tuning: sentences that a model ranks high for a training question and that do not answer it.
-
-asutil mine wikiqa sentences.txt --model sentence-transformers/all-MiniLM-L6-v2 --to mined
-papermill notebooks/finetune.ipynb -p dataset mined
-"""
+"""Hard negatives for fine-tuning: sentences that a model ranks high for a training question and that do not answer it."""
 
 import importlib.metadata
 import runpy
