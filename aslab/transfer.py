@@ -68,9 +68,8 @@ def require_unseen(name: str, own: dict) -> None:
     Mined questions are those of the data set that they were made from.
     """
     before = (chains.leading_to(own.get(start), own.get("runs_dir")) for start in ("model", "teacher"))
-    for dataset in filter(
-        None, (known.get("dataset") for known in [own, *map(chains.settings_of, itertools.chain(*before))])
-    ):
+    every = [own, *map(chains.settings_of, itertools.chain(*before))]
+    for dataset in filter(None, (known.get("dataset") for known in every)):
         mined = Path(dataset) / disk.MINED
         learnt = disk.read_json(mined)["dataset"]["name"] if mined.is_file() else dataset
         if TEST_ONLY.get(name) == learnt:

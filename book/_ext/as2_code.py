@@ -2,7 +2,6 @@
 
 import ast
 import copy
-import difflib
 import subprocess
 import sys
 import textwrap
@@ -11,6 +10,8 @@ from as2_names import addresses, docstring_lines
 from as2_pages import ROOT
 from docutils import nodes
 from sphinx.util.docutils import SphinxDirective
+
+from asutil.io import spelling
 
 PACKAGES = ("asutil", "aslab")
 COLUMNS = 77
@@ -30,8 +31,7 @@ def find_definition(name: str):
     for part in inner:
         children = {child.name: child for child in node.body if isinstance(child, ast.FunctionDef | ast.ClassDef)}
         if part not in children:
-            close = difflib.get_close_matches(part, children, 1)
-            raise ValueError(f"{path.name} has no {part!r}" + (f"; did you mean {close[0]!r}?" if close else ""))
+            raise ValueError(f"{path.name} has no {part!r}{spelling.nearest(part, children)}")
         node = children[part]
     first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
     return path, node, text.split("\n")[first - 1 : node.end_lineno], first

@@ -28,10 +28,8 @@ from asutil.io import disk, hub
 LESSONS, REPORTS = "notebooks/lessons/", "reports/"
 LONGEST = 1800  # seconds of a notebook on a busy machine
 MADE_FROM = "made_from"
-DECIDE_TEXTS = (
-    "AS2_SITE",
-    hub.MIRROR,
-)  # variables of the environment: whether texts of data are at hand and may be shown
+# Variables of the environment: whether texts of data are at hand and may be shown.
+DECIDE_TEXTS = ("AS2_SITE", hub.MIRROR)
 PLOTS_AS_SVG = """
 %matplotlib inline
 %config InlineBackend.figure_formats = ["svg"]
