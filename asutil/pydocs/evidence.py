@@ -62,7 +62,8 @@ def rows() -> dict[str, list[dict]]:
     questions = [*_spans(parameters), *_checks(parameters), *_comparisons(parameters)]
     questions.sort(key=lambda question: text_hash(question.id, "ask"))
     rows = {split: [] for split in SIZES}
-    kinds = _by(questions, lambda question: (question.split, question.wording, question.kind, _room(question)))
+    room_of = lambda question: list(PAGES)[text_hash(question.id, "page") % len(PAGES)]
+    kinds = _by(questions, lambda question: (question.split, question.wording, question.kind, room_of(question)))
     for (split, wording, _, room), group in kinds.items():
         share = 3 if wording in ("type", "default") else 2
         wanted = SIZES[split] // len(PAGES) * share // 2
@@ -160,10 +161,6 @@ def _page(question: PageQuestion, modules: dict, room: int) -> list[Function]:
     if room < 0 or len(page) < 3:
         return []
     return sorted(page, key=lambda function: text_hash(f"{question.id} {function.title}", "place"))
-
-
-def _room(question: PageQuestion) -> int:
-    return list(PAGES)[text_hash(question.id, "page") % len(PAGES)]
 
 
 def _row(question: PageQuestion, page: list[Function]) -> dict:

@@ -162,21 +162,18 @@ def slot_cosines() -> str:
     if not path.is_file():
         return ""
     record = disk.read_json(path)
-    return drawn(cosine_plot(record), cosine_caption(record)) + cosine_table(record)
+    caption = (
+        f"Mean cosine between two {record.get('between', 'slots')} of one input, after the embeddings (0) and after each layer, before any "
+        f"training: {record['inputs']} inputs of {record['dataset']}. At 1 they are all one vector. Types: the standard deviation of fresh "
+        "slot types."
+    )
+    return drawn(cosine_plot(record), caption) + cosine_table(record)
 
 
 def model_name(measured: dict) -> str:
     """A model of the record, with the standard deviation of its fresh slot types."""
     name = "RoBERTa-Base, random weights" if measured["model"] == "random" else measured["model"].split("/")[-1]
     return f"{name}, types {measured['init']:g}"
-
-
-def cosine_caption(record: dict) -> str:
-    return (
-        f"Mean cosine between two {record.get('between', 'slots')} of one input, after the embeddings (0) and after each layer, before any "
-        f"training: {record['inputs']} inputs of {record['dataset']}. At 1 they are all one vector. Types: the standard deviation of fresh "
-        "slot types."
-    )
 
 
 def cosine_plot(record: dict):

@@ -120,7 +120,8 @@ def scorecard() -> str:
     body = []
     for data, own in words.values():
         link = Html(f'<a href="papers/{data["slug"]}.html">{escape(data["slug"])}</a>')
-        kind = "pre-trains on text" if pre_trains(data) else "changes how labels are learnt"
+        notebooks = {stage["notebook"] for content in data["rows"].values() for stage in content.get("stages", ())}
+        kind = "pre-trains on text" if "pretrain" in notebooks else "changes how labels are learnt"
         counts = [f"{own.count(word)} {markup.word(word)}" for word in claims.VERDICTS if word in own]
         body.append(row(Html(f"{link}<small>{kind}</small>"), Html(", ".join(counts))))
     caption = "How many headline claims have which verdict, on public data sets."
@@ -144,8 +145,3 @@ def answer() -> str:
         f"And {claims.counted(every[True]).replace('claims', 'claims on pydocs', 1)}."
     )
     return f"<p>{escape(words)}</p>"
-
-
-def pre_trains(data: dict) -> bool:
-    stages = (stage for row in data["rows"].values() for stage in row.get("stages", ()))
-    return any(stage["notebook"] == "pretrain" for stage in stages)
