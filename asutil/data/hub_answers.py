@@ -76,17 +76,7 @@ def _parts(given, title, needed: Sequence[str]) -> dict[str, pa.Table]:
         there = [split for split in forms if split in needed or given.keys() & {*forms[split]}]
         given = {split: _split_of(given, forms[split], title) for split in there}
     # The rows of a data set that was filtered or shuffled are those that it lists, in its order.
-    return {split: _with_names(part) for split, part in given.items()}
-
-
-def _with_names(part) -> pa.Table:
-    """The rows of a split, with the names of classes in place of their numbers, which may be in any order."""
-    table = part.with_format("arrow")[:]
-    for place, (column, feature) in enumerate(part.features.items()):
-        if names := dict(enumerate(getattr(feature, "names", None) or ())):  # of a ClassLabel; -1 is no class
-            named = [names.get(number) for number in table[column].to_pylist()]
-            table = table.set_column(place, column, pa.array(named, pa.string()))
-    return table
+    return {split: table_files.with_class_names(part.with_format("arrow")[:]) for split, part in given.items()}
 
 
 def _split_of(given: dict, names: list[str], title: str):

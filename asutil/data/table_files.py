@@ -51,13 +51,27 @@ def read(path: Path) -> tuple[pa.Table, np.ndarray]:
     if path.stat().st_size == 0:
         raise ValueError(f"{path} is empty")
     if ending == ".parquet":
-        table = files.table(path)
+        table = with_class_names(files.table(path))
         return table, np.arange(len(table)) + 1
     if ending == ".json":
         return _objects(path, enumerate(files.published_json(path, list, "objects (one object a line is .jsonl)"), 1))
     if ".jsonl" in ending:
         return _objects(path, ((row, line) for row, line in enumerate(_lines(path), 1) if line.strip()))
     return _tsv(path) if ".tsv" in ending else _csv(path)
+
+
+def with_class_names(table: pa.Table) -> pa.Table:
+    """The rows with the names of classes in place of their numbers, which may be in any order, where `datasets` wrote the schema."""
+    if b"huggingface" not in (table.schema.metadata or {}):
+        return table
+    from datasets import ClassLabel, Features
+
+    for column, feature in Features.from_arrow_schema(table.schema).items():
+        if isinstance(feature, ClassLabel):
+            names = dict(enumerate(feature.names))  # -1 is no class
+            named = pa.array(map(names.get, table[column].to_pylist()), pa.string())
+            table = table.set_column(table.column_names.index(column), column, named)
+    return table
 
 
 def _advice(path: Path) -> str:

@@ -111,7 +111,7 @@ def _downloaded(hub_id: str, split: str, config: str | None, revision: str | Non
 
 
 def stream(hub_id: str, split: str, config: str | None = None):
-    """The rows of one split of a hub data set as dicts, one after the other, without a download of the whole.
+    """The rows of one split of a hub data set as dicts, one after the other, without a download of the whole; classes by their names.
 
     Raises: FileNotFoundError that names the variable to set, also where the network is lost in between.
     """
@@ -121,7 +121,11 @@ def stream(hub_id: str, split: str, config: str | None = None):
     with _reaching(hub_id):
         commits[hub_id] = HfApi().dataset_info(hub_id).sha
         options = {"split": split, "streaming": True, "revision": commits[hub_id]}
-        yield from datasets.load_dataset(hub_id, name=config, **options)
+        rows = datasets.load_dataset(hub_id, name=config, **options)
+        classes = {name: kind for name, kind in (rows.features or {}).items() if isinstance(kind, datasets.ClassLabel)}
+        names = {column: dict(enumerate(kind.names)) for column, kind in classes.items()}  # -1 is no class
+        for row in rows:
+            yield row | {column: of_number.get(row[column]) for column, of_number in names.items()}
 
 
 def data_set(hub_id: str, part: str = ""):

@@ -114,14 +114,21 @@ def test_objects_of_datasets_are_read_as_they_are_with_the_columns_that_are_name
 
 @pytest.mark.parametrize("wrong_first", [True, False])
 @pytest.mark.parametrize("names", [("no", "yes"), ("0", "1"), ("False", "True")])
-def test_a_class_is_known_by_its_name_in_any_order(names, wrong_first):
+def test_a_class_is_known_by_its_name_in_any_order(names, wrong_first, tmp_path):
     classes = datasets.ClassLabel(names=names if wrong_first else names[::-1])
     features = datasets.Features({"question": datasets.Value("string"), "answer": datasets.Value("string"), "label": classes})
     made = loaded().map(lambda row: row | {"label": names[row["label"]]}, features=features)
     assert {split: texts_of(part) for split, part in load_answers(made).items()} == {OURS[split]: rows(split) for split in SIZES}
+    (folder := tmp_path / "made").mkdir()
+    for split, part in made.items():
+        part.to_parquet(folder / f"{split}.parquet")
+    assert {split: texts_of(part) for split, part in load_answers(folder).items()} == {OURS[split]: rows(split) for split in SIZES}
     other = made.cast_column("label", datasets.ClassLabel(names=["entailment", "not_entailment"]))
     with pytest.raises(ValueError, match="row 1: expected the label 0 or 1, got '(not_)?entailment'"):
         load_answers(other)
+    other["validation"].to_parquet(folder / "train.parquet")
+    with pytest.raises(ValueError, match="row 1: expected the label 0 or 1, got '(not_)?entailment'"):
+        load_answers(folder)
 
 
 def test_splits_that_are_not_needed_may_be_missing():

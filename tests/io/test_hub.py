@@ -121,12 +121,21 @@ def test_a_corpus_of_the_hub_is_streamed_and_its_configuration_too(on_hub):
     assert hub.commits == {"owner/name": fake_hub.commit_of("datasets", "owner/name")}
 
 
+def test_classes_are_streamed_by_their_names(on_hub):
+    root, _ = on_hub
+    path = root / "datasets/owner/name/main/data/train-00000-of-00001.parquet"
+    path.parent.mkdir(parents=True)
+    features = datasets.Features({"label": datasets.ClassLabel(names=["yes", "no"])})
+    datasets.Dataset.from_dict({"label": [1, 0, -1]}, features=features).to_parquet(path)
+    assert [row["label"] for row in hub.stream("owner/name", "train")] == ["no", "yes", None]
+
+
 def test_a_lost_network_is_named_in_the_middle_of_a_stream(monkeypatch):
-    def rows(*_, **__):
+    def rows():
         yield {"text": "one"}
         raise ConnectionError("the network is gone")
 
-    monkeypatch.setattr(datasets, "load_dataset", rows)
+    monkeypatch.setattr(datasets, "load_dataset", lambda *_, **__: datasets.IterableDataset.from_generator(rows))
     monkeypatch.setattr(huggingface_hub.HfApi, "dataset_info", lambda *_: SimpleNamespace(sha="0"))
     monkeypatch.setattr(hub, "commits", {})
     read = sources.documents("owner/name")
