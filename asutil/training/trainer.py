@@ -6,6 +6,7 @@ import logging
 import math
 import time
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 
 import torch
@@ -18,6 +19,7 @@ from tqdm.auto import tqdm
 
 from .. import draws
 from ..io import disk
+from ..io.checkpoints import fingerprint_of_weights
 from ..models import scoring
 from . import agreement, checkpoints, cpu, expectation, processes
 from .optimiser import adamw, learning_rate
@@ -53,6 +55,8 @@ class StepTrainer:
         names = ("peak_lr", "warmup_steps", "weight_decay", "seed", "best_metric")
         self.settings = {"steps": self.steps} | {name: getattr(options, name) for name in names}
         self.settings |= {f"{part}_weight": weight for part, weight in self.weights.items()} | {"bf16": options.bf16}
+        kinds = {name: getattr(model, name, None) for name in ("embedding", "joint", "finding")}
+        self.settings |= {name: asdict(kind) for name, kind in kinds.items() if kind is not None}
         agreement.require(model, first := batches[0])
         self.settings["first_batch"] = first.get("content")  # None for batches that do not say it
         if options.warmup_steps >= self.steps > 0 and processes.first():
@@ -68,6 +72,7 @@ class StepTrainer:
         if processes.count() > 1:
             for tensor in (*model.parameters(), *model.buffers()):
                 distributed.broadcast(tensor.data, 0)
+        self.begins_with = fingerprint_of_weights(None, model)
 
     def run(self) -> None:
         """Train to the last step, or until early stopping."""
@@ -280,7 +285,7 @@ class StepTrainer:
 
     def _save(self) -> None:
         progress = {"step": self.step, "tokens": self.tokens, "seconds": self._seconds(), "rows": self.rows}
-        progress |= {"settings": self.settings, "sums": self._all_sums()}
+        progress |= {"settings": self.settings, "sums": self._all_sums(), "begins_with": self.begins_with}
         if processes.first():
             checkpoints.save(self.folder / "checkpoints", self.model, self.optimizer, progress)
         self.saved_at = time.monotonic()
@@ -294,13 +299,16 @@ class StepTrainer:
             progress = json.loads((checkpoint / "progress.json").read_text(encoding="utf-8"))
             if self.options.precision == "auto":
                 self.settings["bf16"] = scoring.require_bf16(progress["settings"].get("bf16", False), self.device)
-            later = ("first_batch", "best_metric")  # version 0.1.0 kept none
-            begun = {name: self.settings[name] for name in later} | progress["settings"]
+            later = ("first_batch", "best_metric", "embedding", "joint", "finding")  # version 0.1.0 kept none
+            begun = {name: self.settings[name] for name in later if name in self.settings} | progress["settings"]
             differ = [name for name in self.settings | begun if self.settings.get(name) != begun.get(name)]
             if differ:
                 came = ", ".join(f"{name} {self.settings.get(name)} instead of {begun.get(name)}" for name in differ)
                 came += ": give another folder, or remove this one to begin again"
                 raise ValueError(f"{checkpoint} is of another training, this one has {came}")
+            if progress.get("begins_with", self.begins_with) != self.begins_with and processes.first():
+                log.warning("%s began from other weights than this model has, and is continued", checkpoint)
+            self.begins_with = progress.get("begins_with", self.begins_with)
             self.step = self.resumed_at = progress["step"]
             self.tokens, self.seconds, self.rows = progress["tokens"], progress["seconds"], progress["rows"]
             if processes.first():

@@ -4,7 +4,8 @@ import pytest
 
 from asutil import inputs, sampling, training
 from asutil.data.candidates import Candidate, Question
-from asutil.models import joint, loading
+from asutil.inputs import triplets
+from asutil.models import embedder, joint, loading
 
 pytestmark = pytest.mark.slow
 
@@ -39,6 +40,24 @@ def test_what_the_model_would_not_read_is_refused(corpus, tmp_path, start, objec
 @pytest.mark.parametrize(("start", "objective", "max_tokens", "mlm_share"), READ.values(), ids=READ)
 def test_what_the_model_reads_is_learnt(corpus, tmp_path, start, objective, max_tokens, mlm_share):
     assert pretrain(corpus, tmp_path, start, objective, max_tokens, mlm_share)["steps"] == 1
+
+
+def test_a_folder_is_not_gone_on_with_by_another_model(tokenizer, tmp_path, caplog):
+    split = [Question(str(n), "who?", tuple(Candidate(f"{n}.{k}", f"answer {k}", int(k == "0"), None, None) for k in "01")) for n in range(4)]
+
+    def train(margin, seed=0):
+        model = embedder.start_from("tiny", tokenizer, embedder.settings_of("triplet", "mean", 32, margin, "squared", "all"), seed)
+        batches = triplets.TripletBatches(triplets.Triplets(tokenizer, split), 1, 4, 32)
+        training.train(model, batches, tmp_path, **USUAL)
+
+    train(5.0)
+    caplog.clear()
+    train(5.0)
+    assert not [text for text in caplog.messages if "other weights" in text]
+    train(5.0, seed=1)
+    assert [text.partition(" began from other weights than this model has")[1] for text in caplog.messages][-1]
+    with pytest.raises(ValueError, match=r"of another training, this one has embedding \{.*'margin': 0\.5.* instead of \{.*'margin': 5\.0"):
+        train(0.5)
 
 
 def test_a_folder_is_not_gone_on_with_by_other_data(tokenizer, tmp_path):
