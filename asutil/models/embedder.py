@@ -1,5 +1,6 @@
 """A text as one vector: a backbone and a pooling, as it is or trained as a siamese or a triplet network."""
 
+import contextlib
 import inspect
 import json
 import logging
@@ -9,6 +10,8 @@ from typing import ClassVar
 
 import numpy as np
 import torch
+from huggingface_hub import hf_hub_download
+from huggingface_hub.errors import EntryNotFoundError
 from torch import nn
 from transformers import AutoModel
 
@@ -238,7 +241,7 @@ def start_from(name: str | Path, tokenizer, embedding: Embedding, seed: int = 0)
         fresh = fresh if name in hub.EMBEDDED else ("backbone", *fresh)
     else:
         backbone, _ = checkpoints.with_head(AutoModel, path, name)
-        _warn_of_other_pooling(Path(path), name, embedding.pooling)
+        _warn_of_other_reading(path, name, embedding.pooling)
     shortest = tokenizer.num_special_tokens_to_add(pair=False) + 1
     longest = loading.longest_input(backbone, tokenizer)
     if embedding.max_tokens is None:
@@ -258,10 +261,9 @@ def start_from(name: str | Path, tokenizer, embedding: Embedding, seed: int = 0)
     return model
 
 
-def _warn_of_other_pooling(path: Path, name, pooling: str) -> None:
-    """Say where a folder of sentence-transformers was trained with another pooling: read otherwise an encoder begins far worse."""
-    file = path / "1_Pooling" / "config.json"
-    trained = files.json_object(file) if file.is_file() else {}
+def _warn_of_other_reading(path: str | Path, name, pooling: str) -> None:
+    """Say where a model of sentence-transformers is read otherwise than it was trained: it begins far worse, then."""
+    trained = _settings_of(path, "1_Pooling/config.json")
     old = [
         key.partition("_mode_")[2].partition("_token")[0] for key in trained if "_mode_" in key and trained[key] is True
     ]
@@ -270,6 +272,18 @@ def _warn_of_other_pooling(path: Path, name, pooling: str) -> None:
         log.warning(
             "%s was trained with pooling=%s, and is read with pooling=%s", name, "+".join(sorted(modes)), pooling
         )
+    prompts = _settings_of(path, "config_sentence_transformers.json").get("prompts")
+    if isinstance(prompts, dict) and any(prompts.values()):
+        log.warning("%s has prompts, and is read without them; encoder=sentence_transformer reads them", name)
+
+
+def _settings_of(path: str | Path, name: str) -> dict:
+    """A file of settings of a folder, or of a model of the hub; {} where it has none."""
+    file = Path(path) / name
+    if not Path(path).is_dir():
+        with contextlib.suppress(EntryNotFoundError, OSError):
+            file = Path(hf_hub_download(str(path), name))
+    return files.json_object(file) if file.is_file() else {}
 
 
 def untrained(name: str | Path, max_tokens: int | None = None, device: str | None = None) -> Embedder:

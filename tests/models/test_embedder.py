@@ -266,11 +266,19 @@ def test_another_pooling_than_that_of_its_training_is_said(folder, tmp_path, cap
         ({"pooling_mode_mean_tokens": True, "pooling_mode_cls_token": False}, ""),
     ],
 )
-def test_the_pooling_of_every_version_of_sentence_transformers_is_known(tmp_path, caplog, saved, modes):
+@pytest.mark.parametrize("prompts", [{}, {"query": "", "document": ""}, {"query": "query: "}])
+def test_the_pooling_of_every_version_of_sentence_transformers_is_known(tmp_path, monkeypatch, caplog, saved, modes, prompts):
+    """Of a folder, and of a model of the hub."""
     (tmp_path / "1_Pooling").mkdir()
     (tmp_path / "1_Pooling/config.json").write_text(json.dumps({"word_embedding_dimension": 8} | saved))
-    embedder._warn_of_other_pooling(tmp_path, "a/model", "mean")
-    assert caplog.messages == [f"a/model was trained with pooling={modes}, and is read with pooling=mean"] * bool(modes)
+    (tmp_path / "config_sentence_transformers.json").write_text(json.dumps({"prompts": prompts}))
+    monkeypatch.setattr(embedder, "hf_hub_download", lambda name, file: tmp_path / file)
+    said = [f"a/model was trained with pooling={modes}, and is read with pooling=mean"] * bool(modes)
+    said += ["a/model has prompts, and is read without them; encoder=sentence_transformer reads them"] * any(prompts.values())
+    for path in (tmp_path, "a/model"):
+        caplog.clear()
+        embedder._warn_of_other_reading(path, "a/model", "mean")
+        assert caplog.messages == said
 
 
 def asked(count=6):
