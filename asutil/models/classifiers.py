@@ -118,6 +118,13 @@ def require_trainable(name, backbone: nn.Module, score, tokenizer) -> None:
             logits = score(outputs, batch["attention_mask"])
         if logits.shape != (len(TRIAL[0]), CLASSES):
             raise ValueError(f"logits {tuple(logits.shape)}")
+        first = {
+            key: batch[key][:1, : int(batch["attention_mask"][0].sum())] for key in ("input_ids", "attention_mask")
+        }
+        with checkpoints.quiet(), checkpoints.seeded(0):
+            alone = score(backbone(**first), first["attention_mask"])
+        if not torch.allclose(alone, logits[:1], rtol=1e-3, atol=1e-3):
+            log.warning("%s: a score depends on how far its input is padded, and so on the other candidates", name)
     except Exception as error:
         kind = type(backbone).__name__
         raise ValueError(

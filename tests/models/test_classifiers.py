@@ -110,6 +110,18 @@ def test_a_backbone_that_cannot_be_trained_is_refused_when_it_is_loaded(tmp_path
         loading.start_from(tmp_path, tokenizer, 40)
 
 
+@pytest.mark.parametrize(("kind", "said"), [("FNet", True), ("Bert", False)])
+def test_a_score_that_depends_on_padding_is_said(tmp_path, tokenizer, caplog, kind, said):
+    size = {"hidden_size": 16, "num_hidden_layers": 1, "intermediate_size": 16, "vocab_size": len(tokenizer), "initializer_range": 0.5}
+    size |= {"num_attention_heads": 2} if kind == "Bert" else {}
+    config = getattr(transformers, f"{kind}Config")(**size, max_position_embeddings=64, pad_token_id=tokenizer.pad_token_id, num_labels=2)
+    torch.manual_seed(0)
+    AutoModelForSequenceClassification.from_config(config).save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    loading.load(tmp_path)
+    assert any("depends on how far its input is padded" in text for text in caplog.messages) == said
+
+
 def test_a_joint_model_starts_from_a_classifier_of_three_classes(tmp_path, bert_tokenizer):
     """It has a head of its own, so the one that was saved is of no account."""
     folder = saved(tmp_path, "bert", 3, bert_tokenizer)
