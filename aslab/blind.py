@@ -10,6 +10,7 @@ import pandas as pd
 from asutil import draws, metrics, tasks
 from asutil.data import answers, baselines
 from asutil.data.questions import Question
+from asutil.data.splits import same_text
 from asutil.io import disk
 from asutil.metrics import registry
 
@@ -101,12 +102,14 @@ def exchanged(questions: Sequence[Question], seed: int = 0) -> list[Question]:
         >>> [question.text for question in exchanged([Question("1", "who?", ()), Question("2", "where?", ())])]
         ['where?', 'who?']
     """
-    text_of = {one.id: text for text, one in {question.text: question for question in reversed(questions)}.items()}
+    text_of = {
+        one.id: one.text for one in {same_text(question.text): question for question in reversed(questions)}.values()
+    }
     if len(text_of) < 2:
         raise ValueError(f"two questions or more are needed to exchange their texts, got {len(text_of)}")
     order = [text_of[name] for name in draws.choose(list(text_of), len(text_of), seed)]
-    next_of = dict(zip(order, [*order[1:], order[0]]))
-    return [replace(question, text=next_of[question.text]) for question in questions]
+    next_of = dict(zip(map(same_text, order), [*order[1:], order[0]]))
+    return [replace(question, text=next_of[same_text(question.text)]) for question in questions]
 
 
 def bag_of_words(train: Sequence[Question], test: Sequence[Question]) -> pd.DataFrame:

@@ -105,8 +105,7 @@ def _require_same_candidates(scores: dict[str, pd.DataFrame]) -> None:
 
     Ids of a user's questions follow from the name of the file: another content has the same. Raises: ValueError.
     """
-    first, *others = scores or [""]
-    for name in others:
+    for first, name in itertools.combinations(scores, 2):
         tables = [scores[first], scores[name]]
         shared = set(tables[0].question_id) & set(tables[1].question_id)
         ours, theirs = (table[table.question_id.isin(shared)].astype({"label": int}) for table in tables)

@@ -3,6 +3,8 @@
 import tempfile
 from pathlib import Path
 
+import numpy as np
+
 from asutil.data import answers
 from asutil.metrics import significance
 from asutil.tasks.ranked_sentences import RANKED, MiningQuestion, Neighbours
@@ -50,13 +52,23 @@ def _recall(model: str, sentences: list[str], questions: list[MiningQuestion]) -
             ranker = RANKED[model](sentences)
         else:
             ranker = Neighbours(sentences, load_encoder(model), Path(folder) / "vectors")
-        ranked = [best.tolist() for best, _, _ in ranker.ranked(questions, max(DEPTHS))]
+        most = max(DEPTHS) + max(len(question.right) for question in questions)
+        ranked = [
+            (np.isin(best, one.right), scores)
+            for one, (best, scores, _) in zip(questions, ranker.ranked(questions, most))
+        ]
+    before = np.array([_before(*best) for best in ranked])
     recall = {}
     for depth in DEPTHS:
-        kept = sum(not set(best[:depth]).isdisjoint(question.right) for best, question in zip(ranked, questions))
+        kept = int((before < depth).sum())
         interval = significance.proportion_interval(kept / len(questions), len(questions))
         recall[str(depth)] = {"recall": kept / len(questions), "interval": interval}
     return recall
+
+
+def _before(right: np.ndarray, scores: np.ndarray) -> float:
+    """How many wrong sentences rank before the first right one, those of its score among them; infinite without a right one."""
+    return (scores[~right] >= scores[right].max()).sum() if right.any() else np.inf
 
 
 command = measured.command(

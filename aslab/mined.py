@@ -1,5 +1,6 @@
 """Measures what mined negatives change: fine-tuning runs on mined data sets against runs on the same questions without them."""
 
+import itertools
 from pathlib import Path
 
 from asutil import metrics
@@ -19,7 +20,7 @@ def record(plain: list[str], mined: list[list[str]]) -> dict:
 
     Args:
         mined: for each data set its folder, which has mined.json, and its runs.
-    Raises: ValueError for a run that was trained on something else, and for runs with other test questions.
+    Raises: ValueError for a run that was trained on something else, or in another way, or is named twice, and for other test questions.
     """
     sets = [_of_runs(plain)]
     for folder, *names in mined:
@@ -31,6 +32,11 @@ def record(plain: list[str], mined: list[list[str]]) -> dict:
         for name in plain:
             if rundir.finished(name)[1]["inputs"]["dataset"] != made["dataset"]["fingerprint"]:
                 raise ValueError(f"{name}: expected a run on the data that were mined, got one on other data")
+    every = [*plain, *itertools.chain.from_iterable(names for _, *names in mined)]
+    if len(set(map(rundir.find, every))) < len(every):
+        raise ValueError(f"expected each run once, got {', '.join(every)}")
+    if len(differ := compare.settings(every).drop(index=["dataset", "seed"], errors="ignore")):
+        raise ValueError(f"expected runs that differ in data and seed alone, got other {', '.join(differ.index)}")
     asked = [[question for question, *_ in data_set["per_question"]] for data_set in sets]
     for data_set, questions in zip(sets, asked):
         if questions != asked[0]:

@@ -207,6 +207,10 @@ class ListBatches(FinetuningBatches):
 
     def __init__(self, pairs, epochs, batch_size, max_tokens, micro_tokens=8192, seed=0, layout=None, teacher=None):
         super().__init__(pairs, epochs, batch_size, max_tokens, micro_tokens, seed, layout)
+        if teacher is not None and len(teacher) != len(pairs.owners):
+            raise ValueError(
+                f"teacher: a score for each of {len(pairs.owners):,} candidates expected, got {len(teacher):,}"
+            )
         self.teacher = teacher
 
     def __getitem__(self, step: int) -> dict:

@@ -75,7 +75,7 @@ def read_qrels(path: str | Path, relevant_from: int = 1) -> pd.DataFrame:
 def _columns(path: str | Path, names: tuple[str, ...], number: str) -> pd.DataFrame:
     path, rows, seen = Path(path), [], set()
     opened = gzip.open if path.suffix == ".gz" else open
-    with opened(path, "rt", encoding="utf-8-sig", errors="replace") as lines:
+    with opened(path, "rt", encoding="utf-8-sig", errors="backslashreplace") as lines:
         for at, line in enumerate(lines, 1):
             cells = line.split()
             if not cells:

@@ -42,8 +42,10 @@ def test_questions_of_one_text_get_another_one():
 
 
 def test_one_question_cannot_be_exchanged():
-    with pytest.raises(ValueError, match="two questions or more are needed to exchange their texts, got 1"):
-        blind.exchanged(asked(1))
+    copies = [replace(one, text=text) for one, text in zip(asked(3), ("Where is Rome?", "where is rome", "Where is  Rome ?"))]
+    for own in (asked(1), copies):
+        with pytest.raises(ValueError, match="two questions or more are needed to exchange their texts, got 1"):
+            blind.exchanged(own)
 
 
 def test_a_bag_of_words_learns_what_answers_look_like():

@@ -221,6 +221,11 @@ def test_runs_that_were_measured_on_other_labels_or_candidates_are_refused(tmp_p
         tables[longer] = pd.concat([first, more])
         with pytest.raises(ValueError, match=rf"candidate 'd' of question 'q' is in {longer} alone \(1 such\)"):
             compare.read(list(tables))
+    other = dict(zip("xy", tables)) | {"z": "finetune-mine-00000000000f"}  # the first of the three has none of the questions
+    three = {name: first.assign(question_id="p") if name == other["x"] else first for name in other.values()}
+    three[other["z"]] = first.assign(label=1 - first.label)
+    with pytest.raises(ValueError, match=rf"{other['y']} and {other['z']} were measured on different labels"):
+        compare._require_same_candidates(three)
     tables[longer] = first.iloc[::-1]
     assert len(compare.read(list(tables))) == 2, "the order of candidates does not matter"
 

@@ -30,7 +30,7 @@ def kept_by_loop(scores: dict[str, list[float]], asked: list[Question], sentence
     kept = 0
     for question in asked:
         right = {candidate.text for candidate in question.candidates if candidate.label}
-        order = sorted(range(len(sentences)), key=lambda n: -scores[question.id][n])[:depth]
+        order = sorted(range(len(sentences)), key=lambda n: (-scores[question.id][n], sentences[n] in right))[:depth]
         kept += any(sentences[n] in right and scores[question.id][n] > 0 for n in order)
     return kept
 
@@ -54,3 +54,13 @@ def test_recall_is_that_of_a_slow_loop(model, monkeypatch):
         kept = kept_by_loop(scores, asked, sentences, depth)
         assert made["recall"][model][str(depth)] == {"recall": kept / 40, "interval": significance.proportion_interval(kept / 40, 40)}
     assert 0 < made["recall"][model]["2"]["recall"] < made["recall"][model]["20"]["recall"] <= 1
+
+
+@pytest.mark.parametrize("right", [0, 11])
+def test_a_right_sentence_is_behind_the_wrong_ones_of_its_score(right, monkeypatch):
+    """Whatever the order of rows: twelve sentences with one score, of which the best ten are not all."""
+    candidates = tuple(Candidate(str(n), f"river {n}", int(n == right), None, None) for n in range(12))
+    split = {"test": [Question("q", "river?", candidates)]}
+    monkeypatch.setattr(answers, "load_answers", lambda name: split)
+    (made,) = first_stage.record(["made up"], ["bm25"])["sets"]
+    assert [depth["recall"] for depth in made["recall"]["bm25"].values()] == [0, 0, 1, 1]

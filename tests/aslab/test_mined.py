@@ -12,11 +12,11 @@ from asutil.metrics import significance
 from ..made_up import cells, finished
 
 
-def run(folder, number, first, dataset="own", ids="abcd"):
+def run(folder, number, first, dataset="own", ids="abcd", **settings):
     """A finished run in which the right one of two candidates is first for as many questions as `first` says."""
     scores = np.ravel([[1.0, 0.0] if n < first else [0.0, 1.0] for n in range(len(ids))]).astype(np.float32)
     table = pd.DataFrame({"question_id": np.repeat(list(ids), 2), "label": [1, 0] * len(ids), "score": scores})
-    about = {"dataset": "pydocs", "model": "a/model", "question_limit": None}
+    about = {"dataset": "pydocs", "model": "a/model", "question_limit": None} | settings
     record = {"notebook": "finetune", "seed": number, "settings": about, "inputs": {"dataset": dataset}}
     record |= {"metrics": {"test": {"map": (first + len(ids)) / 2 / len(ids)}}, "figures": {"examples": 8}}
     return str(finished(folder / f"finetune-made-{number:012d}", record, scores=table))
@@ -56,6 +56,14 @@ def test_runs_that_do_not_belong_together(tmp_path, dataset, ids, message):
         mined.record([run(tmp_path, 1, 1)], [[folder, run(tmp_path, 2, 2, dataset, ids)]])
     with pytest.raises(ValueError, match="expected a run on the data that were mined"):
         mined.record([run(tmp_path, 3, 1, "corrected")], [[folder, run(tmp_path, 4, 2, "m")]])
+
+
+def test_runs_of_another_training_and_repeated_ones_are_refused(tmp_path):
+    folder, plain = made(tmp_path, "bm25", "m"), run(tmp_path, 1, 1)
+    with pytest.raises(ValueError, match="expected runs that differ in data and seed alone, got other epochs"):
+        mined.record([plain], [[folder, run(tmp_path, 2, 2, "m", epochs=9)]])
+    with pytest.raises(ValueError, match="expected each run once"):
+        mined.record([plain, plain], [[folder, run(tmp_path, 3, 2, "m")]])
 
 
 def test_seeds_of_one_set_need_the_same_test_questions(tmp_path):

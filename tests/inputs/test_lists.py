@@ -95,6 +95,11 @@ def test_a_list_without_a_right_candidate_counts_for_a_teacher_alone(tokenizer):
     assert lists == [answered, 12]
 
 
+def test_the_scores_of_other_candidates_are_refused(tokenizer):
+    with pytest.raises(ValueError, match="teacher: a score for each of 8 candidates expected, got 9"):
+        batches_of(tokenizer, asked([4, 4]), 2, teacher=np.zeros(9))
+
+
 def test_groups_that_a_model_reads_together_are_no_lists(tokenizer):
     with pytest.raises(ValueError, match="lists of pairs expected, got Groups"):
         inputs.Lists(inputs.Groups(tokenizer, asked([4]), 2), 2)

@@ -196,6 +196,9 @@ def test_files_of_other_programs_are_read_as_trec_eval_reads_them(tmp_path):
             "candidate_id": ["a", "b"],
             "score": [0.5, 0.25],
         }
+    for letter in (b"\xe8", b"\xe9"):  # an id in another encoding stays another id
+        (tmp_path / "latin.run").write_bytes(b"q Q0 caf" + letter + b" 1 0.5 x\n")
+        assert trec.read_run(tmp_path / "latin.run").candidate_id.tolist() == [f"caf\\x{letter.hex()}"]
     (tmp_path / "qrels").write_text("q 0 a 1\nq 0 b 0.5\n")
     with pytest.raises(ValueError, match=r"qrels, line 2: a relevance is a whole number, got 0\.5"):
         trec.read_qrels(tmp_path / "qrels")
