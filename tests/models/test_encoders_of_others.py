@@ -92,8 +92,6 @@ def test_other_prompts_are_refused(tmp_path, backbone, prompts):
     library_model(backbone, tmp_path / "model")
     with pytest.raises(ValueError, match="prompts: "):
         load_ranker(tmp_path / "model", prompts=prompts)
-    with pytest.raises(ValueError, match="only an encoder of sentence-transformers takes prompts"):
-        load_ranker("bm25", prompts={"query": "q"})
 
 
 def test_a_saved_length_above_the_positions_gives_way(tmp_path, backbone):
@@ -159,11 +157,6 @@ def test_names_are_printed_without_control_characters():
     with pytest.raises(FileNotFoundError) as refused:
         load_ranker("local/a\u202eb\x1b[31m")
     assert str(refused.value).isprintable()
-
-
-def test_an_encoder_of_words_is_no_encoder():
-    with pytest.raises(ValueError, match="bm25 embeds no text: a run of notebooks/embed.ipynb"):
-        rankers.load_encoder("bm25")
 
 
 FOLDERS = [

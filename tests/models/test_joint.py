@@ -172,11 +172,6 @@ def logits_of(model, micros):
     return torch.stack([found[number] for number in range(len(found))])
 
 
-def test_pairs_are_no_input_of_a_joint_model():
-    with pytest.raises(ValueError, match="inputs with `firsts` expected, got none"):
-        joint_model("bert")({"input_ids": torch.ones(1, 5, dtype=torch.long)})
-
-
 # ------------------------------------------------------------------ what makes a model a joint one
 
 

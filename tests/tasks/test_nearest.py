@@ -6,8 +6,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 
 from asutil import metrics
 from asutil.data.answers import Candidate, Question
@@ -50,13 +48,6 @@ def test_scores_are_those_of_a_loop(by):
     assert scores["score"].to_numpy() == pytest.approx(expected, rel=1e-5)
     assert scores["score"].dtype == np.float32 and scores["label"].dtype == np.int8
     assert scores[["question_id", "candidate_id"]].to_numpy().tolist() == [[q.id, c.id] for q, c in rows]
-
-
-@given(seed=st.integers(0, 1000), by=st.sampled_from(["distance", "cosine", "dot"]))
-def test_similarity_of_many_rows_is_that_of_each(seed, by):
-    draw = np.random.default_rng(seed)
-    u, v = draw.normal(size=(2, 7, 4)).astype(np.float32)
-    assert nearest.similarity(u, v, by) == pytest.approx([by_hand(a, b, by) for a, b in zip(u, v)], rel=1e-4, abs=1e-6)
 
 
 def test_a_text_without_a_vector_is_like_nothing():

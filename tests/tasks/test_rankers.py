@@ -7,10 +7,6 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-import sentence_transformers
-import torch
-import transformers
-from sentence_transformers.sentence_transformer.modules import Dense, Normalize, Pooling, Transformer
 
 from asutil import load_ranker
 from asutil.data import answers, baseline_scores
@@ -85,37 +81,6 @@ def test_a_model_that_was_fine_tuned_is_no_encoder(tmp_path):
     disk.write_json(folder / "record.json", {"name": folder.name, "notebook": "finetune", "weights_sha256": {}, "tables_sha256": {}})
     with pytest.raises(ValueError, match="expected a model that embeds each text by itself, got one of finetune"):
         rankers.load_encoder(folder)
-
-
-@pytest.mark.parametrize("prompts", [{}, {"query": "find: ", "document": "text: "}])
-def test_an_encoder_of_sentence_transformers_ranks_by_cosine(tmp_path, tokenizer, prompts):
-    shape = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 16, "initializer_range": 0.5}
-    torch.manual_seed(0)
-    transformers.BertModel(transformers.BertConfig(vocab_size=len(tokenizer), max_position_embeddings=40, **shape)).save_pretrained(
-        tmp_path / "base"
-    )
-    tokenizer.save_pretrained(tmp_path / "base")
-    modules = [Transformer(str(tmp_path / "base")), Pooling(16, "cls"), Dense(16, 8), Normalize()]
-    sentence_transformers.SentenceTransformer(modules=modules, prompts=prompts).save_pretrained(str(tmp_path / "model"))
-    library = sentence_transformers.SentenceTransformer(str(tmp_path / "model"), device="cpu")
-    texts = [*TEXTS, "the old mill " * 30]
-    u, v = (
-        (library.encode_query(QUESTION), library.encode_document(texts)) if prompts else (library.encode(QUESTION), library.encode(texts))
-    )
-    ranker = load_ranker(tmp_path / "model", "cpu")
-    ranked = ranker.rank(QUESTION, texts)
-    assert [score for _, score in sorted(ranked)] == pytest.approx(v @ u / np.linalg.norm(u) / np.linalg.norm(v, axis=1), abs=1e-5)
-    assert ranker.by == "cosine" and ranked[0][1] - ranked[-1][1] > 0.01
-    if prompts:
-        assert not np.allclose(u, library.encode(QUESTION), atol=1e-3)
-
-
-def test_a_name_that_leads_nowhere(monkeypatch, tmp_path):
-    monkeypatch.delenv("ASUTIL_MIRROR", raising=False)
-    with pytest.raises(FileNotFoundError, match="set ASUTIL_MIRROR"):
-        load_ranker("nobody/nothing")
-    with pytest.raises(FileNotFoundError, match="no such folder"):
-        load_ranker(tmp_path / "absent")
 
 
 @pytest.mark.parametrize("architectures", [math.nan, "BertForSequenceClassification", [3]])
