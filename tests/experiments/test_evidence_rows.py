@@ -202,15 +202,7 @@ def test_the_seeds_get_what_finds_evidence_best_on_dev(tmp_path):
 # ------------------------------------------------------------------ the paper's settings
 
 
-def test_a_run_on_qasper_with_a_hundred_steps_of_warm_up_is_not_the_papers():
-    """As records were before a share could be given: they lack it."""
-    job = plan("paper", "led_base")[0]
-
-    def at(**changes):
-        settings = {name: value for name, value in (settings_of(job) | changes).items() if name != "gradient_checkpointing"}
-        return plans.at_paper_settings(DATA, "led_base", "qasper", [made_up.as_record(job) | {"settings": settings}])
-
-    assert at() and not at(warmup_steps=100, warmup_share=None)
+def test_given_steps_of_warm_up_take_the_place_of_a_share():
     completed = plans.completed("find_evidence", {"budget": "paper", "dataset": "qasper", "warmup_steps": 100})
     assert completed["warmup_share"] is None and completed["warmup_steps"] == 100
 

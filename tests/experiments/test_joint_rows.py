@@ -79,14 +79,6 @@ def test_rows_with_another_peak_differ_from_the_joint_model_in_peak_and_warm_up(
     assert (other["peak_lr"], other["warmup_steps"]) == {"1e_5": (1e-5, 100), "5e_6": (5e-6, 1000)}[peak]
 
 
-def test_re_ranking_of_other_runs_is_not_the_papers():
-    records = chain("joint_mspp_ie_k_top_5", "wikiqa")
-    assert [one["notebook"] for one in records] == ["pretrain", "finetune", "finetune", "rerank"]
-    for name in ("first_run", "joint_run"):
-        last = {**records[-1], "settings": records[-1]["settings"] | {name: "finetune-ffffffffffff"}}
-        assert not plans.at_paper_settings(DATA, "joint_mspp_ie_k_top_5", "wikiqa", [*records[:-1], last])
-
-
 def test_heads_follow_the_names_of_rows():
     for row in sorted({*RUNNABLE} - {*OTHER_PEAKS}):
         made = chain(row, "fever" if row in VERIFYING else "wikiqa")

@@ -18,6 +18,7 @@ SO, CA, AB, JI, EC = papers.PAPERS
 BOTH = ("roberta", "electra")
 ENCODERS = ["glove", "fasttext", "infersent", "cls_bert", "mean_bert", "sentence_bert"]  # and another USE than the paper's, which is none
 SIAMESE, TRIPLET = ([f"{kind}_{name}" for name in ("bert", "roberta", "xlnet")] for kind in ("siamese", "triplet"))
+CONTEXTUAL = papers.read(CA)["budgets"]["paper"]["rows"]
 EVIDENCE = [row for row in papers.read(EC)["budgets"]["paper"]["rows"] if row != "longformer_base_log_sum"]
 HOTPOT, LED = ([row for row in EVIDENCE if row.startswith("led") == is_led] for is_led in (False, True))
 ALONE = ["longformer_base", "longformer_large", "cdlm_base", "cdlm_large"]  # without the contrastive loss
@@ -55,6 +56,7 @@ CHANGED = [  # paper, rows, data sets, place of the run in its chain, changes of
     (CA, ["roberta_all"], ["wikiqa"], 0, [{"heads": "per_objective"}], False),  # section 7: tried, and worse
     (CA, ["roberta_dpc"], ["wikiqa"], -1, [{"evaluations": 3, "keep_head": False}], True),
     (CA, ["roberta_dpc"], ["wikiqa"], -1, [{"patience": 6}, {"peak_lr": 2e-5}], False),
+    (CA, CONTEXTUAL, ["asnq", "wikiqa", "newsas2"], -1, [{"weight_decay": 0.01}, {"batch_size": 64}, {"architecture": "joint"}], False),
     # a tenth of the data: of all steps, or of one pass
     (AB, ["siamese_bert", "triplet_xlnet"], ["wikiqa"], -1, [{"epochs": 50}, {"warmup_share": 0.001}], True),
     (AB, ["siamese_bert"], ["trecqa"], -1, [{"warmup_share": 0.002, "epochs": 50}, {"weight_decay": 0.01}], True),
@@ -74,6 +76,7 @@ CHANGED = [  # paper, rows, data sets, place of the run in its chain, changes of
     (JI, ["joint_mspp_ie_k"], ["wikiqa"], -1, [{"slot_init": 0.1}, {"head_form": "released"}], True),
     (JI, ["joint_mspp_ie_k"], ["wikiqa"], -1, [{"warmup_steps": 100}, {"slot_pooling": "mean"}], False),
     (JI, ["joint_mspp_ae_k"], ["wikiqa"], -1, [{"head_form": "released"}], False),  # C.3 names IE1, IEk and AE1
+    (JI, ["joint_mspp_ie_k_top_5"], ["wikiqa"], -1, [{run: "finetune-ffffffffffff"} for run in ("first_run", "joint_run")], False),
     (JI, ["joint_mspp_ie_k"], ["wikiqa"], 0, [{"splitter": "nltk"}], True),
     (JI, ["joint_mspp_ie_k"], ["wikiqa"], 0, [{"max_sentences": 2}], False),
     (JI, ["joint_mspp_ie_k_ft_ie_1"], ["fever"], -1, [{"epochs": 15, "patience": 8, "weight_decay": 0.0}], True),
