@@ -252,18 +252,6 @@ def test_a_node_that_waits_for_a_run_goes_on_where_the_other_one_dies(project, t
     assert (journals[0].parent / "record.json").is_file() and not list(tmp_path.rglob("*.part"))
 
 
-def test_parameter_file_is_checked_and_the_explicit_output_kept(project, tmp_path):
-    (tmp_path / "values.yml").write_text("stepz: 4\n")
-    wrong = papermill(project, "notebooks/demo.ipynb", tmp_path / "mine.ipynb", "-f", tmp_path / "values.yml")
-    assert wrong.returncode == 2
-    assert "Traceback" not in wrong.stderr
-    assert "did you mean 'steps'?" in wrong.stderr
-    (tmp_path / "values.yml").write_text("steps: 4\n")
-    right = papermill(project, "notebooks/demo.ipynb", tmp_path / "mine.ipynb", "--prepare-only", "-f", tmp_path / "values.yml")
-    assert right.returncode == 0, right.stderr
-    assert "steps = 4" in (tmp_path / "mine.ipynb").read_text()
-
-
 def test_a_parameter_of_text_stays_text():
     """papermill makes a number of 0.6 and of a folder that is called 2024."""
     given = (("temperatures", "0.6"), ("seed", "1"), ("projection_size", "None"), ("loss_weight", "0.4"))
