@@ -6,11 +6,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from transformers import AutoModel, BertConfig, BertTokenizer, DistilBertConfig, ElectraConfig, ModernBertConfig, RobertaConfig
+from transformers import AutoModel, BertConfig, DistilBertConfig, ElectraConfig, ModernBertConfig, RobertaConfig
 
 from asutil import inputs
 from asutil.data.answers import Candidate, Question
-from asutil.models import electra, loading, settings
+from asutil.models import electra, joint, loading, settings
 from asutil.models import pair as pair_models
 from asutil.tasks import base, rank, rankers
 
@@ -130,6 +130,8 @@ def test_backbones_without_token_types_are_refused_by_name(config, named, tokeni
     assert loading.start_from(tmp_path / "model", tokenizer, 32).parts == 2
     with pytest.raises(ValueError, match=rf"^{named} has no token types.*take a backbone that has them \(roberta, bert, electra\)"):
         loading.start_from(tmp_path / "model", tokenizer, 32, context=True)
+    with pytest.raises(ValueError, match=f"{named} has no token types"):
+        joint.over(model, joint.shape(True, "ie_k", 3, 64, "linear", "absolute"))
 
 
 @torch.no_grad()
@@ -288,9 +290,8 @@ def test_a_model_of_pairs_is_widened_and_said_so(tokenizer, tmp_path, caplog):
     assert_same(parameters(model), parameters(again))
 
 
-def test_the_shortest_input_has_room_for_three_parts(tokenizer):
-    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a"]
-    for kind, own, shortest in (("roberta", tokenizer, 9), ("bert", BertTokenizer(vocab={word: n for n, word in enumerate(words)}), 7)):
+def test_the_shortest_input_has_room_for_three_parts(tokenizer, bert_tokenizer):
+    for kind, own, shortest in (("roberta", tokenizer, 9), ("bert", bert_tokenizer, 7)):
         model = new_model(kind, own)
         loading.check_length(model, shortest)
         with pytest.raises(ValueError, match=f"{shortest} to .* got {shortest - 1}"):
@@ -312,11 +313,8 @@ def questions(count=9, seed=0):
 
 
 @pytest.fixture(scope="module", params=["roberta", "bert"])
-def ranker(request, tokenizer):
-    own = tokenizer
-    if request.param == "bert":
-        words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "?", *(w for word in WORDS for w in (word, f"##{word}"))]
-        own = BertTokenizer(vocab={word: n for n, word in enumerate(words)})
+def ranker(request, tokenizer, bert_tokenizer):
+    own = {"roberta": tokenizer, "bert": bert_tokenizer}[request.param]
     config = type(CONFIGS[request.param])(**CONFIGS[request.param].to_diff_dict() | {"vocab_size": len(own), "initializer_range": 0.3})
     model = loading.from_config(config, own, mlm=False)
     pair_models.widen_types(model, seed=1)

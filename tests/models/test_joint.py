@@ -6,7 +6,7 @@ import json
 import numpy as np
 import pytest
 import torch
-from transformers import AutoModel, DistilBertConfig, ElectraConfig, ModernBertConfig
+from transformers import AutoModel, ElectraConfig
 from transformers.modeling_outputs import BaseModelOutputWithPooling
 
 from asutil import heads, inputs, sampling, training
@@ -18,7 +18,7 @@ from asutil.models.pair import PairEncoder
 from asutil.tasks import rankers
 
 from ..conftest import bytes_of, stopped_and_whole
-from ..inputs.test_packing import IDS, SIZE, by_example, joint_examples, joint_model, new_model
+from ..inputs.test_packing import SIZE, by_example, joint_examples, joint_model, new_model
 from ..tasks.test_rank import questions
 from .test_loading import assert_same, moved, parameters
 
@@ -204,18 +204,6 @@ def test_the_shape_says_all_and_refuses_what_does_not_fit():
             joint.shape(False, None, None, 128, None, None, **given)
     with pytest.raises(ValueError, match="head_form: .* got 'dense'"):
         joint.over(new_model(ElectraConfig(**SIZE)), shape(form="dense"))
-
-
-@pytest.mark.parametrize(
-    ("config", "said"),
-    [
-        (ModernBertConfig(**SIZE | IDS), "modernbert has no token types"),
-        (DistilBertConfig(vocab_size=60, dim=16, n_layers=1, n_heads=2, hidden_dim=24), "distilbert"),
-    ],
-)
-def test_backbones_without_token_types_or_positions_are_refused_by_name(config, said):
-    with pytest.raises(ValueError, match=said):
-        joint.over(loading.from_config(config, None), shape())
 
 
 def test_an_electra_is_fine_tuned_but_not_pre_trained(tokenizer):
