@@ -5,10 +5,12 @@ import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import numpy as np
+import pytest
 import yaml
 
 from aslab import papers, plan, runs
 from aslab import records as measured
+from aslab.commands import asutil
 from asutil.io import disk
 from asutil.metrics.significance import Comparison
 
@@ -127,3 +129,10 @@ def cells(html):
 def line(html, *starts):
     """The first line that has these words among its cells, its cells from the one of `starts[0]` on."""
     return next(row for row in cells(html) if set(starts) <= set(row))
+
+
+def refused(capsys, *words) -> str:
+    """What the command `asutil` says where it refuses words."""
+    with pytest.raises(SystemExit, match="2"):
+        asutil.main([*map(str, words)])
+    return capsys.readouterr().err

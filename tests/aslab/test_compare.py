@@ -15,7 +15,7 @@ from aslab.commands import asutil
 from asutil.io import disk
 from asutil.metrics import significance, trec
 
-from ..made_up import finished
+from ..made_up import finished, refused
 
 MEASURES = {"p_at_1": "P_1", "average_precision": "map", "reciprocal_rank": "recip_rank"}
 
@@ -164,7 +164,7 @@ def called(capsys, *words) -> str:
     return capsys.readouterr().out
 
 
-def test_two_files_of_other_programs(files, monkeypatch, capsys):
+def test_two_files_of_other_programs(files, capsys):
     shown = called(capsys, files / "good.run", files / "bad.run", "--qrels", files / "qrels")
     lines = {line.split()[0]: line for line in shown.splitlines() if line.startswith(("good", "bad"))}
     assert "over 20 questions" in shown and "97.5" in shown and "52.5" in shown  # 19 of 1 and one of 1/2, and the reverse
@@ -179,28 +179,22 @@ def test_two_files_of_other_programs(files, monkeypatch, capsys):
     assert html.count("<table") == 3
 
 
-def test_questions_that_a_run_lacks(files, monkeypatch, capsys):
+def test_questions_that_a_run_lacks(files, capsys):
     words = (files / "good.run", files / "short.run", "--qrels", files / "qrels")
-    with pytest.raises(SystemExit):
-        called(capsys, *words)
-    assert "short.run lacks 2 of 20 questions (q0, q1...): --missing drop" in capsys.readouterr().err
+    assert "short.run lacks 2 of 20 questions (q0, q1...): --missing drop" in refused(capsys, "compare", *words)
     assert "over 18 questions" in called(capsys, *words, "--missing", "drop")
     zero = called(capsys, *words, "--missing", "zero")
     assert "over 20 questions" in zero and "counted as zero" in zero and "90.0 [" in zero
 
 
-def test_a_question_that_all_runs_lack_is_known_from_the_qrels(files, monkeypatch, capsys):
+def test_a_question_that_all_runs_lack_is_known_from_the_qrels(files, capsys):
     words = (files / "short.run", files / "other.run", "--qrels", files / "qrels")
     (files / "other.run").write_text((files / "short.run").read_text())
-    with pytest.raises(SystemExit):
-        called(capsys, *words)
-    assert "short.run lacks 2 of 20 questions" in capsys.readouterr().err
+    assert "short.run lacks 2 of 20 questions" in refused(capsys, "compare", *words)
     assert "over 18 questions" in called(capsys, *words, "--missing", "drop")
     assert "over 20 questions" in called(capsys, *words, "--missing", "zero")
     (files / "qrels").write_text("q0 0 a 0\n")
-    with pytest.raises(SystemExit):
-        called(capsys, *words)
-    assert "qrels: expected a relevance of 1 or more, got none" in capsys.readouterr().err
+    assert "qrels: expected a relevance of 1 or more, got none" in refused(capsys, "compare", *words)
 
 
 def test_runs_that_were_measured_on_other_labels_or_candidates_are_refused(tmp_path, monkeypatch):
@@ -241,12 +235,10 @@ def test_runs_that_were_measured_on_other_labels_or_candidates_are_refused(tmp_p
 )
 def test_refusals_say_what_is_expected(files, monkeypatch, capsys, words, said):
     monkeypatch.chdir(files)
-    with pytest.raises(SystemExit):
-        called(capsys, *words)
-    assert said in capsys.readouterr().err
+    assert said in refused(capsys, "compare", *words)
 
 
-def test_finished_runs_with_the_settings_that_differ(tmp_path, monkeypatch, capsys):
+def test_finished_runs_with_the_settings_that_differ(tmp_path, capsys):
     names = []
     for seed in (0, 1):
         draw = np.random.default_rng(seed)
@@ -259,7 +251,7 @@ def test_finished_runs_with_the_settings_that_differ(tmp_path, monkeypatch, caps
     assert "peak_lr" in shown and "seed " in shown and "dataset" not in shown and "over 30 questions" in shown
 
 
-def test_a_data_set_is_compared_that_one_run_learnt_and_another_also_ranked(tmp_path, monkeypatch, capsys):
+def test_a_data_set_is_compared_that_one_run_learnt_and_another_also_ranked(tmp_path, capsys):
     """The files differ in one candidate, so that the wrong one would show."""
     names, right = [], {"scores": [0, 1], "scores_mine": [1, 0]}
     table = lambda scores: pd.DataFrame({"question_id": "q", "candidate_id": ["c", "d"], "label": [1, 0], "score": scores})
@@ -270,9 +262,7 @@ def test_a_data_set_is_compared_that_one_run_learnt_and_another_also_ranked(tmp_
     values = compare.read(names, dataset="mine")
     assert [table.average_precision["q"] for table in values.values()] == [0.5, 1.0]
     assert "over 1 questions" in called(capsys, *names, "--dataset", "mine")
-    with pytest.raises(SystemExit):
-        called(capsys, *names, "--dataset", "selqa")
-    assert "--dataset selqa: finetune-a-000000000000 ranked mine; also_rank" in capsys.readouterr().err
+    assert "--dataset selqa: finetune-a-000000000000 ranked mine; also_rank" in refused(capsys, "compare", *names, "--dataset", "selqa")
 
 
 def test_a_run_of_rank_is_not_compared_on_a_data_set_that_it_did_not_rank(tmp_path):
@@ -335,9 +325,8 @@ def test_runs_of_rank_have_a_line_for_each_ranker(tmp_path, capsys):
     assert "A:bm25" in shown and "A:own:model" in shown and max(map(len, shown.splitlines())) < 120
     both = called(capsys, *folders)
     assert "B:bm25" in both and f"B = {folders[1].name}" in both
-    with pytest.raises(SystemExit):
-        called(capsys, folders[0], ranked(tmp_path / "rank-b-000000000000", data="other"))
-    assert "runs on the same data expected, got" in capsys.readouterr().err
+    other = ranked(tmp_path / "rank-b-000000000000", data="other")
+    assert "runs on the same data expected, got" in refused(capsys, "compare", folders[0], other)
     also = {"notebook": "finetune", "settings": {"dataset": "other"}, "inputs": {"dataset": "x"}}
     also |= {"transfer": {"wikiqa": {"fingerprint": "same"}}}
     scores = pd.read_parquet(folders[0] / "scores_of_rankers.parquet").query("ranker == 'bm25'")
@@ -376,12 +365,10 @@ def test_runs_without_a_common_question_are_told_so(tmp_path, capsys):
         record = {"notebook": "finetune", "settings": {"dataset": f"own:{name}"}}
         runs.append(finished(tmp_path / f"finetune-{name}-000000000000", record, scores=pd.DataFrame(scores)))
     for words in ((), ("--missing", "drop")):
-        with pytest.raises(SystemExit):
-            called(capsys, *runs, *words)
-        assert "finetune-b-000000000000 lacks 1 of 2 questions (a...)" in capsys.readouterr().err
+        assert "finetune-b-000000000000 lacks 1 of 2 questions (a...)" in refused(capsys, "compare", *runs, *words)
 
 
-def test_graded_qrels_count_from_the_level_that_is_asked_for(tmp_path, monkeypatch, capsys):
+def test_graded_qrels_count_from_the_level_that_is_asked_for(tmp_path, capsys):
     (tmp_path / "qrels").write_text("q 0 a 1\nq 0 b 2\nr 0 a 2\n")
     (tmp_path / "one").write_text("q Q0 a 1 2 x\nq Q0 b 2 1 x\nr Q0 a 1 1 x\n")
     (tmp_path / "two").write_text("q Q0 b 1 2 x\nq Q0 a 2 1 x\nr Q0 a 1 1 x\n")
@@ -391,8 +378,7 @@ def test_graded_qrels_count_from_the_level_that_is_asked_for(tmp_path, monkeypat
         assert {name: table.average_precision.mean() for name, table in values.items()} == expected
         values = compare.read([str(tmp_path / "one")], tmp_path / "qrels", level, metric="R@1")
         assert values["one"]["R@1"].to_dict() == {"q": {1: 0.5, 2: 0.0}[level], "r": 1.0}
-    with pytest.raises(SystemExit, match="2"):
-        called(capsys, tmp_path / "one", tmp_path / "two", "--qrels", tmp_path / "qrels", "--relevant-from", 3)
-    assert "expected a relevance of 3 or more, got none" in capsys.readouterr().err
+    words = (tmp_path / "one", tmp_path / "two", "--qrels", tmp_path / "qrels", "--relevant-from", 3)
+    assert "expected a relevance of 3 or more, got none" in refused(capsys, "compare", *words)
     with pytest.raises(ValueError, match="--relevant-from 2 goes with --qrels"):
         compare.read([str(tmp_path / "one")], None, 2)

@@ -17,6 +17,8 @@ from asutil.io import disk
 from asutil.models import embedder, joint, loading
 from asutil.tasks import cross_encoder, nearest, rank, rankers
 
+from ..made_up import refused
+
 SIZE = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 16, "initializer_range": 0.5}
 CONFIGS = {
     "roberta": lambda special: RobertaConfig(**SIZE, **special, max_position_embeddings=80),
@@ -79,9 +81,7 @@ def test_the_card_says_how_good_it_is_and_where_it_comes_from(run, tmp_path, mon
     assert {result.metric_type: result.metric_value for result in card.data.eval_results} == {"p@1": 0.5, "map": 0.75, "mrr": 0.75}
     assert "| map | 75.0 | 50.0 to 100.0 |" in card.text and "| seed | `3` |" in card.text and 'CrossEncoder("mine")' in card.text
     assert capsys.readouterr().out.strip() == str(tmp_path / "mine")
-    with pytest.raises(SystemExit):
-        asutil.main(words)
-    assert "exists: give a folder that does not" in capsys.readouterr().err
+    assert "exists: give a folder that does not" in refused(capsys, *words)
 
 
 def test_an_embedder_is_handed_on_as_a_sentence_transformer(run, tokenizer, tmp_path):

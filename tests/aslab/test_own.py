@@ -369,9 +369,7 @@ def test_the_command_writes_the_comparison_next_to_the_export(systems, tmp_path,
     asutil.main(words)
     assert not (to / "old").exists() and "0.8" in (to / "README.md").read_text()
     (to / "README.md").write_text("Something of the user's own")
-    with pytest.raises(SystemExit):
-        asutil.main(words)
-    assert "it exists and is no ranker that this command wrote" in capsys.readouterr().err
+    assert "it exists and is no ranker that this command wrote" in made_up.refused(capsys, *words)
     assert (to / "README.md").read_text() == "Something of the user's own"
 
 

@@ -23,6 +23,7 @@ from asutil.tasks import mine, rankers
 from ..conftest import WORDS, made_up_documents
 from ..data.test_baselines import slow_bm25 as bm25
 from ..io.test_weight_shapes import edited
+from ..made_up import refused
 from ..models.test_embedder import SIZES, settings_of, small_backbone
 from .test_nearest import Given
 from .test_nearest import by_hand as similarity
@@ -402,9 +403,7 @@ def test_the_command_says_what_it_mined(tmp_path, capsys, data, sentences):
     assert printed[0] == "40 training questions, 78 negatives added"
     assert printed[1] == "questions with fewer than 2: 1 (no right candidate)"
     assert sum(line.startswith("  not ") for line in printed) == 6 and str(tmp_path / "mined") in printed
-    with pytest.raises(SystemExit):
-        asutil.main(words)
-    assert "exists: expected a new folder" in capsys.readouterr().err
+    assert "exists: expected a new folder" in refused(capsys, *words)
 
 
 @pytest.mark.parametrize("margin", [0.05, 1.5, None])
