@@ -221,7 +221,7 @@ def test_the_committed_table_is_up_to_date():
 
 
 @pytest.mark.slow
-def test_the_command_writes_the_table_and_counts_the_words(committed, tmp_path, monkeypatch, capsys):
+def test_the_command_writes_the_table_and_counts_the_words(committed, tmp_path, capsys):
     to = tmp_path / "claims.csv"
     asutil.main(["claims", str(to)])
     written = pd.read_csv(to)

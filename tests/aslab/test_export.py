@@ -73,7 +73,7 @@ def run(tokenizer, tmp_path, monkeypatch):
     return folder
 
 
-def test_the_card_says_how_good_it_is_and_where_it_comes_from(run, tmp_path, monkeypatch, capsys):
+def test_the_card_says_how_good_it_is_and_where_it_comes_from(run, tmp_path, capsys):
     words = ["export", str(run), "--to", str(tmp_path / "mine")]
     asutil.main(words)
     card = ModelCard.load(tmp_path / "mine" / "README.md")

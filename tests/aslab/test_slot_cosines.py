@@ -124,7 +124,7 @@ def test_a_model_without_slots_has_none(tokenizer):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("config", [RobertaConfig, BertConfig])
-def test_a_model_of_the_readers_goes_into_a_record(config, tokenizer, bert_tokenizer, tmp_path, monkeypatch, capsys):
+def test_a_model_of_the_readers_goes_into_a_record(config, tokenizer, bert_tokenizer, tmp_path, capsys):
     own = {RobertaConfig: tokenizer, BertConfig: bert_tokenizer}[config]
     size = {"hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 2, "intermediate_size": 64, "max_position_embeddings": 420}
     model = loading.from_config(config(**size, vocab_size=len(own), pad_token_id=own.pad_token_id), own, mlm=False)

@@ -180,7 +180,7 @@ def test_rows_that_were_brought_together_are_no_neighbours(tmp_path, monkeypatch
         assert (found.shared, found.same) == wanted
 
 
-def test_who_has_no_context_is_told_why(tmp_path, monkeypatch):
+def test_who_has_no_context_is_told_why(tmp_path):
     rows = [("Q1", "why?", "", "Because.", 1), ("Q1", "why?", "", "Since then.", 0)]
     folder(tmp_path, train=rows, dev=rows, test=rows)
     with pytest.raises(ValueError, match="train: no sentences before and after .* needs a column document_title"):

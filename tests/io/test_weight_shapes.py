@@ -88,7 +88,7 @@ def test_weights_in_several_files_are_counted_together(tmp_path):
         checkpoints.with_head(transformers.AutoModel, edited(tmp_path, num_hidden_layers=3), "mine")
 
 
-def test_a_model_of_the_hub_is_checked_before_it_is_made(tmp_path, on_hub):
+def test_a_model_of_the_hub_is_checked_before_it_is_made(on_hub):
     root, _ = on_hub
     folder = root / "models/owner/large/main"
     edited(saved(folder, "bert"), num_hidden_layers=10**6)

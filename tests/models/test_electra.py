@@ -284,7 +284,7 @@ def test_it_learns(corpus, tokenizer, tmp_path):
     assert last["detection_loss"] < 0.9 * first["detection_loss"]
 
 
-def test_validation_is_a_function_of_its_seed_and_reads_the_samples(corpus, tokenizer, monkeypatch):
+def test_validation_is_a_function_of_its_seed_and_reads_the_samples(corpus, tokenizer):
     model, sampler = electra.tiny(tokenizer, seed=1).train(), sampling.Sampler(corpus, "ssp", 0)
     torch.manual_seed(8)
     state = torch.random.get_rng_state()

@@ -56,7 +56,7 @@ def test_an_encoder_ranks_by_the_similarity_that_it_was_saved_with(tmp_path, bac
     assert nearest.Nearest(ranker.encoder, "cosine").by == "cosine"
 
 
-def test_the_command_line_searches_by_that_similarity(tmp_path, backbone, monkeypatch, capsys):
+def test_the_command_line_searches_by_that_similarity(tmp_path, backbone, capsys):
     model = library_model(backbone, tmp_path / "model", "dot")
     (tmp_path / "texts.txt").write_text("\n".join(TEXTS))
     called = lambda *words: (asutil.main(["vectors", *map(str, words)]), capsys.readouterr().out)[1]
@@ -108,7 +108,7 @@ def test_a_saved_length_above_the_positions_gives_way(tmp_path, backbone):
     assert embedder.untrained(backbone).encode([long]).shape == (1, 16)
 
 
-def test_an_encoder_alone_ranks_by_the_mean_of_its_tokens(tmp_path, backbone, caplog):
+def test_an_encoder_alone_ranks_by_the_mean_of_its_tokens(backbone, caplog):
     """Against transformers' own call and a mean by hand."""
     network, tokenizer = transformers.AutoModel.from_pretrained(backbone).eval(), tokenizers.load_tokenizer(backbone)
 
@@ -198,7 +198,7 @@ def test_a_folder_without_its_tokenizer_and_a_config_without_architectures(tmp_p
         loading.load(folder)
 
 
-def test_a_tokenizer_of_a_sequence_of_pre_tokenizers_is_taken_as_it_is(tmp_path, backbone):
+def test_a_tokenizer_of_a_sequence_of_pre_tokenizers_is_taken_as_it_is(backbone):
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     backend = Tokenizer(models.BPE({word: n for n, word in enumerate(["<s>", "<pad>", "</s>", "<unk>", *alphabet])}, []))
     split = pre_tokenizers.Split(" ", "merged_with_next")

@@ -90,7 +90,7 @@ def test_an_option_is_given_to_the_argument_of_its_name(path):
 
 
 @each_run
-def test_before_a_run_starts_its_notebook_has_no_plain_variable_of_its_own(path, tmp_path, monkeypatch):
+def test_before_a_run_starts_its_notebook_has_no_plain_variable_of_its_own(path, monkeypatch):
     """Its cells up to `runs.start` run as they are: `start` refuses a variable that is no parameter, and the kernel's own are none."""
     variables = {"__name__": "__main__", "_": "", "In": [""], "Out": {}}
     monkeypatch.setattr(runs, "start", lambda name, given: (parameters.require_no_other(name, given, again=False), 1 / 0))

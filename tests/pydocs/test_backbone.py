@@ -119,7 +119,7 @@ def test_an_embedder_of_it_is_not_called_fresh(made, tokenizer):
     assert embedder.start_from("tiny", tokenizer, settings).fresh == ("backbone",)
 
 
-def test_the_same_name_with_other_weights_is_another_run(made, run, tmp_path):
+def test_the_same_name_with_other_weights_is_another_run(made, run):
     first = identity.of_run("finetune", {"model": "pydocs_roberta"})
     assert identity.of_run("finetune", {"model": "pydocs_roberta"}) == first
     model = RobertaForMaskedLM.from_pretrained(made)

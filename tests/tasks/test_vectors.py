@@ -515,7 +515,7 @@ def test_texts_are_read_before_a_model_is_loaded(tmp_path, monkeypatch, capsys, 
     assert message in refused(capsys, "vectors", "embed", tmp_path / "texts.txt", "--model", "a/model", "--out", tmp_path / "out")
 
 
-def test_words_are_no_encoder_on_the_command_line(tmp_path, monkeypatch, capsys):
+def test_words_are_no_encoder_on_the_command_line(tmp_path, capsys):
     (tmp_path / "texts.txt").write_text("one\n")
     for model, message in (("bm25", "bm25 embeds no text"), ("bm52", "did you mean 'bm25'")):
         assert message in refused(capsys, "vectors", "embed", tmp_path / "texts.txt", "--model", model, "--out", tmp_path / "out")

@@ -570,7 +570,7 @@ def test_bf16_is_for_a_gpu_that_computes_in_it(monkeypatch):
         scoring.require_bf16(True, torch.device("cuda"))
 
 
-def test_a_gpu_compiles_only_what_is_long_enough(tmp_path):
+def test_a_gpu_compiles_only_what_is_long_enough():
     """Compiling takes longer than it saves in a short training. An option decides for itself, on a CPU too."""
     trained = SimpleNamespace(options=Options(**USUAL), steps=500, batches=[{"micro": [{}, {}]}], device=torch.device("cuda"))
     assert loop._compiles(trained)
