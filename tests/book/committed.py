@@ -1,6 +1,7 @@
 """Committed records and claims, as the tests of the words on pages read them."""
 
 import json
+import re
 from pathlib import Path
 
 import pandas as pd
@@ -19,3 +20,10 @@ def committed(paper: str, row: str, dataset: str, budget: str = "small") -> list
 def precisions(paper: str, row: str, dataset: str) -> pd.DataFrame:
     """Average precision: test questions x seeds."""
     return pd.concat([pd.DataFrame(one["per_question"]).set_index(0)[2] for one in committed(paper, row, dataset)], axis=1)
+
+
+def as_read(text: str) -> str:
+    """A page without directives and targets of links, roles by what they show."""
+    text = re.sub(r"^(`{3,4})\{.*?^\1$", "", text, flags=re.DOTALL | re.MULTILINE)
+    text = re.sub(r"^\([\w-]+\)=\n|\]\([^)]*\)", "", text, flags=re.MULTILINE)
+    return re.sub(r"\{as2-figure\}`([^:`]+)[^`]*`", r"\1", text)

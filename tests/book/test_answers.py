@@ -13,18 +13,15 @@ from aslab import blind, papers, records
 from aslab.analysis import claims, comparisons
 from asutil.metrics import two_sources
 
-from .committed import EVERY, ROOT, committed, precisions
+from .committed import EVERY, ROOT, as_read, committed, precisions
 
 PAGES = ("index", "findings", "how_to_read", "glossary", "rank", "own_documents")
 PRETRAINING = ("sentence_objectives", "contextual_as2", "joint_inference")
 
 
 def prose(page: str) -> list[str]:
-    """The paragraphs of a page as they are read: roles by what they show, without tables, directives and targets."""
-    text = (ROOT / "book" / f"{page}.md").read_text("utf-8")
-    text = re.sub(r"^(`{3,4})\{.*?^\1$", "", text, flags=re.DOTALL | re.MULTILINE)
-    text = re.sub(r"^\([\w-]+\)=\n", "", text, flags=re.MULTILINE)
-    text = re.sub(r"\{as2-figure\}`([^:`]+)[^`]*`", r"\1", text)
+    """The paragraphs of a page as they are read, without tables."""
+    text = as_read((ROOT / "book" / f"{page}.md").read_text("utf-8"))
     return [part for part in text.split("\n\n") if part.strip() and not part.startswith("|")]
 
 

@@ -10,7 +10,7 @@ import pytest
 from aslab import papers
 from aslab.analysis import comparisons, quotes, testable
 
-from .committed import EVERY, ROOT, committed, precisions
+from .committed import EVERY, ROOT, as_read, committed, precisions
 
 SUMMARIES = papers.PAPERS
 BOOK = ROOT / "book"
@@ -24,13 +24,6 @@ OLD_WORDS = re.compile(
 
 def text_of(page: str) -> str:
     return (ROOT / "book" / "papers" / f"{page}.md").read_text("utf-8")
-
-
-def as_read(text: str) -> str:
-    """A page without directives and targets of links, roles by what they show."""
-    text = re.sub(r"^(`{3,4})\{.*?^\1$", "", text, flags=re.DOTALL | re.MULTILINE)
-    text = re.sub(r"^\([\w-]+\)=\n|\]\([^)]*\)", "", text, flags=re.MULTILINE)
-    return re.sub(r"\{as2-figure\}`([^:`]+)[^`]*`", r"\1", text)
 
 
 def reached(paper: str, row: str, dataset: str, budget: str = "small", metric: str = "map") -> list[float]:
