@@ -1,6 +1,7 @@
-"""Tables of results as the book's panels have them, for one data set or for all."""
+"""Tables of results as the book's panels have them, for one data set or for all; and drawings that stay in their panels."""
 
 import re
+import xml.etree.ElementTree as ET
 from html import unescape
 
 from pages import report
@@ -10,6 +11,7 @@ from aslab.show.markup import NAMES
 
 from ..made_up import cells, line
 
+NS = "{http://www.w3.org/2000/svg}"
 REDUCED = "Ours is a reduced budget, so its figures are not compared with the paper's."
 
 
@@ -37,3 +39,13 @@ def verdict_of(html, *starts):
     assert caption.endswith(REDUCED) and heads[-1] == "Budget" and "reduced budget" not in first.partition("</caption>")[2]
     assert {len(row) for row in cells(first)} <= {len(heads), len(heads) - 1}, "no line has a cell for it"
     return "reduced budget"
+
+
+def drawn_inside(drawing):
+    """The width and height of a panel, outside of which no box is drawn, and which has no colour of its own."""
+    width, height = map(float, drawing.get("viewBox").split()[2:])
+    for box in drawing.iter(f"{NS}rect"):
+        left, top, wide, high = (float(box.get(name)) for name in ("x", "y", "width", "height"))
+        assert left >= 0 and top >= 0 and left + wide <= width and top + high <= height
+    assert not re.search("#[0-9a-f]{3}|fill=", ET.tostring(drawing, "unicode"))
+    return width, height

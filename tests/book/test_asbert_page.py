@@ -25,11 +25,11 @@ from asutil.io import disk, hub
 
 from .. import made_up
 from ..conftest import extension
+from .tables import NS, drawn_inside
 
 ROOT = Path(__file__).resolve().parents[2]
 PAYLOAD = "<script>alert('x')</script>"
 FIGURES = Path(__file__).resolve().parents[2] / "book" / "figures"
-NS = "{http://www.w3.org/2000/svg}"
 
 
 page = extension("as2_vectors")
@@ -49,12 +49,8 @@ def test_both_networks_say_in_words_what_is_shared_and_what_is_learnt():
     margin = inspect.signature(losses.triplet).parameters["margin"].default
     assert f"max( |a − p|² − |a − n|² + {margin:g}, 0 )" in words[1]
     assert [rule["are"]["margin"] for rule in papers.read("asbert")["settings"] if "margin" in rule["are"]] == [margin]
-    for drawing in drawings:  # nothing is drawn outside of its panel, and no colour of its own
-        width, height = map(float, drawing.get("viewBox").split()[2:])
-        for box in drawing.iter(f"{NS}rect"):
-            left, top, wide, high = (float(box.get(name)) for name in ("x", "y", "width", "height"))
-            assert left >= 0 and top >= 0 and left + wide <= width and top + high <= height
-        assert not re.search("#[0-9a-f]{3}|fill=", ET.tostring(drawing, "unicode"))
+    for drawing in drawings:
+        drawn_inside(drawing)
 
 
 def test_the_kinds_of_triplets_are_drawn_where_the_loss_has_them():
@@ -103,12 +99,6 @@ def read_with_quotes(lines):
     rows = [line for line in csv.reader(io.StringIO("\n".join(lines)), delimiter="\t") if line]
     answered = {line[0] for line in rows if line[-1] == "1"}
     return [len(answered), sum(line[0] in answered for line in rows)]
-
-
-def test_a_quotation_mark_that_nobody_closes_swallows_rows():
-    lines = ["Q1\tt\tno\t0", 'Q1\tt\t"a\t1', 'Q1\tt\tb" c\t0', "Q2\tt\tx\t0", "Q3\tt\ty\t1", 'Q3\tt\tsix " inches\t0']
-    assert read_with_quotes(lines) == [1, 2]  # the right one of Q1 has become a part of the next field
-    assert read_with_quotes(line.replace('"', "") for line in lines) == [2, 5]
 
 
 @pytest.mark.mirror
