@@ -9,6 +9,7 @@ import sys
 
 import numpy as np
 import pytest
+import sentence_transformers
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
@@ -188,10 +189,9 @@ def embedder(folder, pooling="mean", max_tokens=24):
 @pytest.mark.slow
 @pytest.mark.parametrize("pooling", embedding.POOLINGS)
 def test_a_saved_embedder_gives_the_same_vectors_in_sentence_transformers(bert, tmp_path, pooling):
-    library = pytest.importorskip("sentence_transformers")
     ours = embedder(bert, pooling)
     ours.save(tmp_path / "model")
-    theirs = library.SentenceTransformer(str(tmp_path / "model"))
+    theirs = sentence_transformers.SentenceTransformer(str(tmp_path / "model"))
     assert len(ours.tokenizer(TEXTS[5])["input_ids"]) > 24  # one that is cut
     vectors = ours.encode(TEXTS)
     np.testing.assert_allclose(vectors, theirs.encode(TEXTS), atol=1e-5)
@@ -208,16 +208,15 @@ def test_a_saved_embedder_gives_the_same_vectors_in_sentence_transformers(bert, 
 @pytest.fixture(scope="module")
 def normalised(bert, tmp_path_factory):
     """A model of sentence-transformers that ends in vectors of length 1, saved by that library."""
-    library = pytest.importorskip("sentence_transformers")
     folder = tmp_path_factory.mktemp("normalised") / "model"
     embedder(bert).save(folder)
-    library.SentenceTransformer(modules=[*library.SentenceTransformer(str(folder)), library.models.Normalize()]).save(str(folder))
+    sentence_transformers.SentenceTransformer(
+        modules=[*sentence_transformers.SentenceTransformer(str(folder)), sentence_transformers.models.Normalize()]
+    ).save(str(folder))
     return folder
 
 
 def test_own_modules_are_kept(normalised, bert):
-    import sentence_transformers
-
     model = SentenceTransformerEncoder(normalised, 24)
     found = model.encode(TEXTS)
     assert found.dtype == np.float32 and model.encode([]).shape == (0, 32)
@@ -260,7 +259,6 @@ def test_pickled_absent_and_foreign_modules_are_refused(normalised, bert, tmp_pa
 
 
 def test_a_model_of_the_mirror_or_the_hub(normalised, tmp_path, monkeypatch):
-    pytest.importorskip("sentence_transformers")
     monkeypatch.setenv(hub.MIRROR, str(tmp_path))
     shutil.copytree(normalised, tmp_path / "owner" / "name")
     assert SentenceTransformerEncoder("owner/name", 24).folder == tmp_path / "owner" / "name"
@@ -284,13 +282,12 @@ def test_a_model_of_the_mirror_or_the_hub(normalised, tmp_path, monkeypatch):
 
 @pytest.mark.mirror
 def test_a_mean_pooled_minilm_is_sentence_transformers_own(mirror):
-    library = pytest.importorskip("sentence_transformers")
     if hub.mirror(MINILM) is None:
         pytest.skip(f"needs {MINILM} in the mirror")
     settings = embedding.settings_of("untrained", "mean", 128)
     ours = embedding.start_from(MINILM, tokenizers.load_tokenizer(MINILM), settings).encode(TEXTS)
     whole = SentenceTransformerEncoder(MINILM, 128)
-    pooled = library.SentenceTransformer(modules=[*whole.model][:2])  # all but the last, which makes the length 1
+    pooled = sentence_transformers.SentenceTransformer(modules=[*whole.model][:2])  # all but the last, which makes the length 1
     theirs, normalised = pooled.encode(TEXTS), whole.encode(TEXTS)
     assert abs(np.linalg.norm(ours, axis=1) - 1).max() > 0.1
     np.testing.assert_allclose(ours, theirs, atol=1e-5)
