@@ -7,8 +7,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 from tokenizers import Tokenizer, models, pre_tokenizers, processors, trainers
 from transformers import AutoConfig, AutoModel, BertConfig, PreTrainedTokenizerFast, RobertaConfig, XLNetConfig
 
@@ -114,14 +112,6 @@ def test_a_tokenizer_without_a_class_token(tmp_path):
     assert np.isfinite(embedder.start_from(tmp_path, tokenizer, settings_of(pooling="mean")).encode(texts_of(3))).all()
     with pytest.raises(ValueError, match="has no class token for pooling=cls: take mean or max"):
         embedder.start_from(tmp_path, tokenizer, settings_of(pooling="cls"))
-
-
-@pytest.mark.slow
-@given(seed=st.integers(0, 99), longest=st.integers(2, 40))
-def test_a_vector_does_not_depend_on_its_neighbours(model, seed, longest):
-    texts = texts_of(9, seed, longest)
-    order = np.random.default_rng(seed).permutation(9)
-    np.testing.assert_allclose(model.encode(texts)[order], model.encode([texts[n] for n in order]), atol=2e-6)
 
 
 def test_many_windows_give_the_same(model, monkeypatch):
@@ -237,13 +227,6 @@ def test_a_checkpoint_that_lacks_a_layer_is_refused(folder, tmp_path, tokenizer)
 
 def test_pooling_is_float32():
     assert embedder.pooled(torch.ones(1, 2, 3).bfloat16(), torch.ones(1, 2, dtype=torch.bool)).dtype == torch.float32
-
-
-def test_the_folder_says_what_sentence_transformers_asks_for(folder, tmp_path):
-    model = embedder.start_from(folder, tokenizers.load_tokenizer(folder), settings_of("triplet", "cls"))
-    model.save(tmp_path / "model")
-    pooling = json.loads((tmp_path / "model/1_Pooling/config.json").read_text())
-    assert pooling["word_embedding_dimension"] == 32 and pooling["pooling_mode_cls_token"] and not pooling["pooling_mode_mean_tokens"]
 
 
 @pytest.mark.parametrize("pooling", ["mean", "cls"])
