@@ -180,13 +180,3 @@ def test_hashes_follow_content_and_names(tmp_path):
     assert hub.sha256(tmp_path / "b") == hashlib.sha256(b"two!").hexdigest()
     with pytest.raises(FileNotFoundError):
         hub.sha256(tmp_path / "nothing")
-
-
-def test_the_reason_why_a_data_set_could_not_be_had_is_said(monkeypatch):
-    def fails(*arguments, **options):
-        raise ConnectionError("the cable is cut")
-
-    monkeypatch.delenv(hub.MIRROR, raising=False)
-    monkeypatch.setattr(huggingface_hub, "snapshot_download", fails)
-    with pytest.raises(FileNotFoundError, match=r"owner/name could not be loaded from the hub \(ConnectionError: the cable is cut\)"):
-        hub.parquet_files("owner/name", "train")
