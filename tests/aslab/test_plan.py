@@ -334,13 +334,9 @@ def local_run(folder, notebook, given):
     return name
 
 
-@pytest.fixture
-def plain_settings(monkeypatch):
+def test_local_runs_find_their_rows(tmp_path, monkeypatch):
     """Effective settings are what is given and one default."""
     monkeypatch.setattr(parameters, "settings", lambda notebook, given: {"steps": 10, "runs_dir": None, **given})
-
-
-def test_local_runs_find_their_rows(tmp_path, plain_settings):
     start = {"budget": "laptop", "model": "pydocs_roberta", "steps": 10}
     pre = local_run(tmp_path, "pretrain", start | {"objective": "psd", "corpus": "pydocs", "seed": 0})
     fine = {"budget": "laptop", "dataset": "pydocs", "steps": 10}

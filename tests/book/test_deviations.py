@@ -84,10 +84,11 @@ def test_the_ten_that_matter_most_can_change_a_result(page):
             assert (ROOT / path).is_file()
 
 
-def test_the_table_of_a_paper_has_its_deviations_by_severity(page, made_table):
+def test_the_table_of_a_paper_has_its_deviations_by_severity(page):
     known = page.deviations(PAGE)
     for slug in papers.PAPERS:
-        _, *body = made_table(slug)
+        html = page.deviations_of(slug)
+        _, *body = made_up.cells(html[html.index("<table") : html.index("</table>") + len("</table>")])
         order = list(page.SEVERITIES.values())
         assert [row[0] for row in body] and {row[0] for row in body} == {one.number for one in known if slug in one.rating.papers}
         severities = [order.index(row[2]) for row in body]
@@ -96,15 +97,6 @@ def test_the_table_of_a_paper_has_its_deviations_by_severity(page, made_table):
             f"### {(ROOT / 'book' / 'papers' / f'{slug}.md').read_text('utf-8').splitlines()[0][2:]}\n\n```{{as2-show}} deviations {slug}"
             in PAGE
         )
-
-
-@pytest.fixture
-def made_table(page):
-    def made(slug):
-        html = page.deviations_of(slug)
-        return made_up.cells(html[html.index("<table") : html.index("</table>") + len("</table>")])
-
-    return made
 
 
 # ------------------------------------------------------------------ figures

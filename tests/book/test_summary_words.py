@@ -22,10 +22,6 @@ OLD_WORDS = re.compile(
 )
 
 
-def text_of(page: str) -> str:
-    return (ROOT / "book" / "papers" / f"{page}.md").read_text("utf-8")
-
-
 def reached(paper: str, row: str, dataset: str, budget: str = "small", metric: str = "map") -> list[float]:
     """A value a seed, on test or else on dev."""
     return [(one["metrics"].get("test") or one["metrics"]["dev"])[metric] for one in committed(paper, row, dataset, budget)]
@@ -51,7 +47,8 @@ def at_chance(paper: str, row: str, dataset: str, metric: str) -> bool:
 
 @pytest.mark.parametrize("paper", SUMMARIES)
 def test_a_summary_begins_with_an_answer_of_six_lines(paper):
-    box = re.search(r":::\{admonition\} What we found\n:class: as2-found\n\n(.*?)\n:::\n", text_of(paper), re.DOTALL)[1]
+    text = (BOOK / "papers" / f"{paper}.md").read_text("utf-8")
+    box = re.search(r":::\{admonition\} What we found\n:class: as2-found\n\n(.*?)\n:::\n", text, re.DOTALL)[1]
     lines = [re.fullmatch(r"- \*\*(.+?)\*\* (.+)", line).groups() for line in as_read(box).split("\n")]
     assert [name for name, _ in lines] == LINES
     told = dict(lines)

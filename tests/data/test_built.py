@@ -208,16 +208,11 @@ def test_missing_files_folders_that_exist_and_splits_without_questions(tmp_path)
 # ------------------------------------------------------------------------------------------------- loading by name
 
 
-def in_mirror(tmp_path, monkeypatch):
+def test_a_built_copy_is_loaded_by_name_with_its_own_counts_unless_it_is_incomplete_or_altered(tmp_path, monkeypatch):
     monkeypatch.setenv(hub.MIRROR, str(tmp_path / "mirror"))
     folder = tmp_path / "mirror" / "local" / "nq_sentences"
     folder.parent.mkdir(parents=True)
     nq_sentences.build(released(tmp_path, *BOTH), folder)
-    return folder
-
-
-def test_a_built_copy_is_loaded_by_name_with_its_own_counts_unless_it_is_incomplete_or_altered(tmp_path, monkeypatch):
-    folder = in_mirror(tmp_path, monkeypatch)
     splits = load_answers("nq_sentences", context=True)
     assert {split: len(questions) for split, questions in splits.items()} == {"train": 1, "dev": 1, "test": 1}
     assert splits["test"][0].candidates[1].before == SENTENCES[0].strip()

@@ -158,13 +158,8 @@ def test_claims_run_on_the_budgets_claims_alone():
 CLAIMS, QUESTIONS = 40, 30
 
 
-def right_claims(accuracy, seed):
-    """Which claims are right, so many of them."""
-    return np.random.default_rng(seed).permutation(CLAIMS) < accuracy * CLAIMS
-
-
 def verified(folder, accuracy, seed):
-    right = right_claims(accuracy, seed)
+    right = np.random.default_rng(seed).permutation(CLAIMS) < accuracy * CLAIMS
     table = pd.DataFrame({"question_id": [f"c{i}" for i in range(CLAIMS)], "label_accuracy": right.astype(float)})
     table.to_parquet(folder / "per_question.parquet")
     return {"label_accuracy": float(right.mean()), "claims": CLAIMS}

@@ -365,10 +365,6 @@ def mspp_batches(corpus, layout="packed"):
     return inputs.PretrainingBatches(make, steps=6, batch_size=6, micro_tokens=200, layout=layout)
 
 
-def asked_batches(tokenizer):
-    return inputs.FinetuningBatches(groups.Groups(tokenizer, list(questions(6)), 3), 2, 4, 64, 100)
-
-
 USUAL = {"peak_lr": 1e-3, "warmup_steps": 2, "weight_decay": 0.01, "seed": 3, "save_every": 2, "log_every": 3, "progress": False}
 
 
@@ -381,8 +377,8 @@ def test_a_stopped_joint_run_ends_in_the_same_bytes(corpus, tokenizer, tmp_path,
         training.train(model, batches, folder, **USUAL)
         return bytes_of(model), None
 
-    batches = {"pre-training": lambda: mspp_batches(corpus), "fine-tuning": lambda: asked_batches(tokenizer)}
-    stopped_and_whole(tmp_path, run, batches[task], 3)
+    asked = lambda: inputs.FinetuningBatches(groups.Groups(tokenizer, list(questions(6)), 3), 2, 4, 64, 100)
+    stopped_and_whole(tmp_path, run, (lambda: mspp_batches(corpus)) if task == "pre-training" else asked, 3)
 
 
 def test_mlm_and_mspp_are_weighted(corpus, tokenizer, tmp_path):

@@ -45,11 +45,6 @@ def saved(tokenizer, tmp_path):
     return model, tmp_path / "model"
 
 
-@pytest.fixture
-def no_hub(monkeypatch):
-    monkeypatch.delenv("ASUTIL_MIRROR", raising=False)
-
-
 def parameters(model):
     return {name: parameter.detach().clone() for name, parameter in model.named_parameters()}
 
@@ -428,7 +423,8 @@ def test_a_head_of_another_shape_is_refused(saved):
         loading.load(folder)
 
 
-def test_names_that_lead_nowhere(no_hub, tmp_path):
+def test_names_that_lead_nowhere(monkeypatch, tmp_path):
+    monkeypatch.delenv("ASUTIL_MIRROR", raising=False)
     with pytest.raises(FileNotFoundError, match="set ASUTIL_MIRROR"):
         loading.load("nobody/nothing")
     with pytest.raises(FileNotFoundError, match="set ASUTIL_MIRROR"):

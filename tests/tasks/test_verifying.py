@@ -394,16 +394,12 @@ def write_data(folder, blind=False, test=True, name=int):
 SMALL = {"model": "tiny", "max_tokens": 96, "epochs": 1, "batch_size": 8, "warmup_steps": 1}
 
 
-@pytest.fixture
-def own_tokenizer(monkeypatch, tokenizer):
-    monkeypatch.setattr(tokenizers, "tokenizer_for", lambda model, source, folder: tokenizer)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("blind", "test", "name"), [(False, True, int), (True, True, int), (True, True, "c{}".format), (False, False, int)]
 )
-def test_the_notebook_from_claims_to_a_record(tmp_path, own_tokenizer, blind, test, name):
+def test_the_notebook_from_claims_to_a_record(tmp_path, monkeypatch, tokenizer, blind, test, name):
+    monkeypatch.setattr(tokenizers, "tokenizer_for", lambda model, source, folder: tokenizer)
     data = write_data(tmp_path / "mine", blind, test, name)
     names = run_cells("verify_claims", {**SMALL, "dataset": str(data), "runs_dir": str(tmp_path / "runs"), "patience": 3})
     folder, reported = names["run"].folder, "test" if test and not blind else "dev"
