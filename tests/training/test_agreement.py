@@ -43,7 +43,9 @@ def test_what_the_model_reads_is_learnt(corpus, tmp_path, start, objective, max_
 
 
 def test_a_folder_is_not_gone_on_with_by_another_model(tokenizer, tmp_path, caplog):
-    split = [Question(str(n), "who?", tuple(Candidate(f"{n}.{k}", f"answer {k}", int(k == "0"), None, None) for k in "01")) for n in range(4)]
+    split = [
+        Question(str(n), "who?", tuple(Candidate(f"{n}.{k}", f"answer {k}", int(k == "0"), None, None) for k in "01")) for n in range(4)
+    ]
 
     def train(margin, seed=0):
         model = embedder.start_from("tiny", tokenizer, embedder.settings_of("triplet", "mean", 32, margin, "squared", "all"), seed)
