@@ -105,13 +105,19 @@ def _require_same_candidates(scores: dict[str, pd.DataFrame]) -> None:
 
     Ids of a user's questions follow from the name of the file: another content has the same. Raises: ValueError.
     """
-    for first, name in itertools.combinations(scores, 2):
-        tables = [scores[first], scores[name]]
-        shared = set(tables[0].question_id) & set(tables[1].question_id)
-        ours, theirs = (table[table.question_id.isin(shared)].astype({"label": int}) for table in tables)
+    known = pd.DataFrame(
+        columns=["question_id", "candidate_id", "label", "run"]
+    )  # each question as the first run has it
+    for name, table in scores.items():
+        table = table[["question_id", "candidate_id", "label"]].astype({"label": int})
+        first_of = dict(zip(known.question_id, known.run))
+        new = ~table.question_id.isin(first_of)
+        ours, theirs = known[known.question_id.isin(table.question_id)], table[~new]
+        known = pd.concat([known, table[new].assign(run=name)])
         both = ours.merge(theirs, "outer", ["question_id", "candidate_id"], suffixes=("", "_there"), indicator="only")
         wrong = both[both.label != both.label_there]  # a label that is missing differs from every other
         for row in wrong.head(1).itertuples():
+            first = first_of[row.question_id]
             where = {"both": f"has {row.label:g} and {row.label_there:g}", "left_only": f"is in {first} alone"}
             told = f"candidate {row.candidate_id!r} of question {row.question_id!r} {where.get(row.only, f'is in {name} alone')}"
             raise ValueError(f"{first} and {name} were measured on different labels: {told} ({len(wrong)} such)")

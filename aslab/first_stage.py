@@ -7,7 +7,7 @@ import numpy as np
 
 from asutil.data import answers
 from asutil.metrics import significance
-from asutil.tasks.ranked_sentences import RANKED, MiningQuestion, Neighbours
+from asutil.tasks.ranked_sentences import BM25, MiningQuestion, Neighbours
 from asutil.tasks.rankers import load_encoder
 
 from . import commands, measured
@@ -48,8 +48,8 @@ def _pooled(test) -> tuple[list[str], list[MiningQuestion]]:
 
 def _recall(model: str, sentences: list[str], questions: list[MiningQuestion]) -> dict[str, dict]:
     with tempfile.TemporaryDirectory(prefix="first-stage-") as folder:
-        if model in RANKED:
-            ranker = RANKED[model](sentences)
+        if model == "bm25":
+            ranker = BM25(sentences)
         else:
             ranker = Neighbours(sentences, load_encoder(model), Path(folder) / "vectors")
         most = max(DEPTHS) + max(len(question.right) for question in questions)

@@ -99,9 +99,11 @@ def announce(folder: Path, record: dict) -> str:
     given = (record.get("given", {}).get(name) for name in (*identity.STARTS, *identity.STAGES))
     starts = filter(None, (rundir.find(str(name), folder.resolve().parent) for name in given))
     finished = (start for start in starts if (start / "record.json").is_file())
-    if later := [start.name for start in finished if rundir.read_record(start)["created"] > record["created"]]:
-        same += f" It began from an earlier {' and '.join(later)}, which was made again."
-    return "\n".join([*lines, f"{same} To run it again, delete that folder."])
+    if later := [
+        start.name for start in finished if rundir.read_record(start).get("created", "") > record.get("created", "")
+    ]:
+        lines.append(f"{' and '.join(later)} was made again since: this run began from an earlier one.")
+    return "\n".join([*lines, f"{same} To run it again, delete {folder}."])
 
 
 def choose_kernel(options: dict) -> None:
@@ -147,7 +149,9 @@ def prepare(options: dict) -> None:
     if not options["output_path"]:
         folder = Path(os.path.relpath(folder))
         if (folder / "record.json").is_file():
-            click.echo(announce(folder, rundir.read_record(folder)))
+            with refusing():
+                finished = announce(folder, rundir.read_record(folder))
+            click.echo(finished)
             raise click.exceptions.Exit(0)
     with refusing():
         datasets.check(notebook, given)

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ..io import files, hub
 
@@ -62,14 +63,13 @@ def read(path: Path) -> tuple[pa.Table, np.ndarray]:
 
 def with_class_names(table: pa.Table) -> pa.Table:
     """The rows with the names of classes in place of their numbers, which may be in any order, where `datasets` wrote the schema."""
-    if b"huggingface" not in (table.schema.metadata or {}):
-        return table
-    from datasets import ClassLabel, Features
-
-    for column, feature in Features.from_arrow_schema(table.schema).items():
-        if isinstance(feature, ClassLabel):
-            names = dict(enumerate(feature.names))  # -1 is no class
-            named = pa.array(map(names.get, table[column].to_pylist()), pa.string())
+    about = files.parsed((table.schema.metadata or {}).get(b"huggingface", b"{}").decode(), "the metadata of datasets")
+    for column, feature in about.get("info", {}).get("features", {}).items():
+        if isinstance(feature, dict) and feature.get("_type") == "ClassLabel":
+            numbers = table[column]
+            named = pa.array(feature["names"], pa.string()).take(
+                pc.if_else(pc.less(numbers, 0), None, numbers)
+            )  # -1 is no class
             table = table.set_column(table.column_names.index(column), column, named)
     return table
 

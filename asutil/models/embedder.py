@@ -241,7 +241,7 @@ def start_from(name: str | Path, tokenizer, embedding: Embedding, seed: int = 0)
         fresh = fresh if name in hub.EMBEDDED else ("backbone", *fresh)
     else:
         backbone, _ = checkpoints.with_head(AutoModel, path, name)
-        _warn_of_other_reading(path, name, embedding.pooling)
+        _warn_of_other_reading(path, name, embedding)
     shortest = tokenizer.num_special_tokens_to_add(pair=False) + 1
     longest = loading.longest_input(backbone, tokenizer)
     if embedding.max_tokens is None:
@@ -261,20 +261,22 @@ def start_from(name: str | Path, tokenizer, embedding: Embedding, seed: int = 0)
     return model
 
 
-def _warn_of_other_reading(path: str | Path, name, pooling: str) -> None:
+def _warn_of_other_reading(path: str | Path, name, embedding: Embedding) -> None:
     """Say where a model of sentence-transformers is read otherwise than it was trained: it begins far worse, then."""
     trained = _settings_of(path, "1_Pooling/config.json")
     old = [
         key.partition("_mode_")[2].partition("_token")[0] for key in trained if "_mode_" in key and trained[key] is True
     ]
     modes = {*np.atleast_1d(trained.get("pooling_mode", old)).tolist()}
-    if modes - {pooling}:
+    if modes - {embedding.pooling}:
+        trained_with = "+".join(sorted(modes))
         log.warning(
-            "%s was trained with pooling=%s, and is read with pooling=%s", name, "+".join(sorted(modes)), pooling
+            "%s was trained with pooling=%s, and is read with pooling=%s", name, trained_with, embedding.pooling
         )
     prompts = _settings_of(path, "config_sentence_transformers.json").get("prompts")
     if isinstance(prompts, dict) and any(prompts.values()):
-        log.warning("%s has prompts, and is read without them; encoder=sentence_transformer reads them", name)
+        advice = "; encoder=sentence_transformer reads them" * (embedding.architecture == "untrained")
+        log.warning("%s has prompts, and is read without them%s", name, advice)
 
 
 def _settings_of(path: str | Path, name: str) -> dict:

@@ -63,15 +63,16 @@ def evaluating(model: nn.Module, autocast: bool = True) -> Iterator[torch.device
 
 
 def tell_cut(model: nn.Module, cut: np.ndarray, max_tokens: int, unit: str) -> None:
-    """Say, once for a model, how many texts it does not read to their ends, if these are not few.
+    """Say, once for a model and a length, how many texts of a first window it does not read to their ends, if these are not few.
 
     Args:
-        cut: whether each text of the first window is. Shapes: (N,) bool
+        cut: whether each text is. Shapes: (N,) bool
         unit: what the texts are.
     """
-    if cut.mean() >= OFTEN and not getattr(model, "told_cut", False):
-        log.warning("%d of %d %s are longer than max_tokens=%d, and cut", cut.sum(), len(cut), unit, max_tokens)
-        model.told_cut = True
+    told = vars(model).setdefault("told_cut", set())
+    if cut.mean() >= OFTEN and max_tokens not in told:
+        log.warning("cut at max_tokens=%d: %d of %d %s", max_tokens, cut.sum(), len(cut), unit)
+        told.add(max_tokens)
 
 
 def moved(batch, device: torch.device):

@@ -6,7 +6,7 @@ import logging
 import math
 import time
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, is_dataclass
 from pathlib import Path
 
 import torch
@@ -56,7 +56,7 @@ class StepTrainer:
         self.settings = {"steps": self.steps} | {name: getattr(options, name) for name in names}
         self.settings |= {f"{part}_weight": weight for part, weight in self.weights.items()} | {"bf16": options.bf16}
         kinds = {name: getattr(model, name, None) for name in ("embedding", "joint", "finding")}
-        self.settings |= {name: asdict(kind) for name, kind in kinds.items() if kind is not None}
+        self.settings |= {name: asdict(kind) for name, kind in kinds.items() if is_dataclass(kind)}
         agreement.require(model, first := batches[0])
         self.settings["first_batch"] = first.get("content")  # None for batches that do not say it
         if options.warmup_steps >= self.steps > 0 and processes.first():
@@ -72,7 +72,9 @@ class StepTrainer:
         if processes.count() > 1:
             for tensor in (*model.parameters(), *model.buffers()):
                 distributed.broadcast(tensor.data, 0)
-        self.begins_with = fingerprint_of_weights(None, model)
+        begun = vars(model).setdefault("begun", {})  # a cell that is run again has the weights of its first run
+        self.begins_with = begun.get(folder) or fingerprint_of_weights(None, model)
+        begun[folder] = self.begins_with
 
     def run(self) -> None:
         """Train to the last step, or until early stopping."""
@@ -307,7 +309,10 @@ class StepTrainer:
                 came += ": give another folder, or remove this one to begin again"
                 raise ValueError(f"{checkpoint} is of another training, this one has {came}")
             if progress.get("begins_with", self.begins_with) != self.begins_with and processes.first():
-                log.warning("%s began from other weights than this model has, and is continued", checkpoint)
+                log.warning(
+                    "%s began from other weights than this model has, and is continued: another folder begins anew",
+                    checkpoint,
+                )
             self.begins_with = progress.get("begins_with", self.begins_with)
             self.step = self.resumed_at = progress["step"]
             self.tokens, self.seconds, self.rows = progress["tokens"], progress["seconds"], progress["rows"]

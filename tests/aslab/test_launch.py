@@ -112,7 +112,7 @@ def test_the_figures_of_rankers_are_announced_by_ranker_and_split():
     assert launch.announce(Path("runs/a"), record).splitlines()[1:3] == ["  bm25, test: map 0.5", "  own, test: map 0.25"]
     assert "other code of asutil or aslab" in launch.announce(Path("runs/a"), record)
     same = launch.announce(Path("runs/a"), record | {"sources_sha256": provenance.sources_sha256()})
-    assert same.splitlines()[-1] == "The same parameters give the same run. To run it again, delete that folder."
+    assert same.splitlines()[-1] == "The same parameters give the same run. To run it again, delete runs/a."
 
 
 def test_a_run_whose_start_was_made_again_says_so(tmp_path):
@@ -122,7 +122,7 @@ def test_a_run_whose_start_was_made_again_says_so(tmp_path):
     start.mkdir()
     for created, again in {"2026-01-01T23:59:59+00:00": False, "2026-01-02T00:00:01+00:00": True}.items():
         disk.write_json(start / "record.json", {"created": created})
-        assert (f"It began from an earlier {start.name}, which was made again." in launch.announce(run, record)) == again
+        assert (f"{start.name} was made again since: this run began from an earlier one." in launch.announce(run, record)) == again
 
 
 def test_a_folder_that_cannot_be_written_is_named(project, tmp_path):
@@ -139,7 +139,7 @@ def test_finished_run_is_announced_and_not_run_again(project, first_run):
     assert "Already finished" in again.stdout
     assert record.parent.name in again.stdout
     assert "validation: accuracy 0.625, f1 0.5" in again.stdout
-    assert "delete that folder" in again.stdout
+    assert re.search(r"To run it again, delete \S*runs/demo-", again.stdout)
     assert record.stat().st_mtime_ns == before
 
 

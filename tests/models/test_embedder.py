@@ -260,7 +260,7 @@ def test_the_pooling_of_every_version_of_sentence_transformers_is_known(tmp_path
     said += ["a/model has prompts, and is read without them; encoder=sentence_transformer reads them"] * any(prompts.values())
     for path in (tmp_path, "a/model"):
         caplog.clear()
-        embedder._warn_of_other_reading(path, "a/model", "mean")
+        embedder._warn_of_other_reading(path, "a/model", settings_of("untrained", "mean", 128))
         assert caplog.messages == said
 
 

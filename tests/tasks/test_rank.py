@@ -12,7 +12,7 @@ from transformers import RobertaConfig, RobertaForSequenceClassification
 from asutil import inputs
 from asutil.data.answers import Candidate, Question
 from asutil.inputs import batches as input_batches
-from asutil.models import embedder, loading
+from asutil.models import embedder, joint, loading
 from asutil.tasks import base, rank
 
 from ..conftest import WORDS
@@ -121,17 +121,24 @@ def test_a_stopped_scoring_goes_on_where_it_was(ranker, scored, tmp_path):
     assert not scored
 
 
+def test_candidates_that_are_cut_at_their_slot_are_counted(tokenizer, caplog):
+    model = loading.start_from("tiny", tokenizer, 48, joint=joint.shape(True, "ie_k", 2, 48, "linear", "absolute"))
+    caplog.clear()
+    rank.Ranker(model, 48).rank("a?", ["a b", "a b " * 8])  # 16 tokens a slot
+    assert caplog.messages == ["cut at max_tokens=48: 1 of 2 candidates"]
+
+
 def test_candidates_that_are_cut_are_counted_once(ranker, tokenizer, caplog):
     candidates = [["a b"] * 3, ["a b " * 30] + ["a b"] * 6]
     ranker.rank(["a?", "b?"], candidates)
     ranker.rank("a?", candidates[1])
-    assert caplog.messages == ["1 of 10 candidates are longer than max_tokens=24, and cut"]
+    assert caplog.messages == ["cut at max_tokens=24: 1 of 10 candidates"]
     caplog.clear()
     untrained = embedder.Embedder(ranker.model.backbone, tokenizer, embedder.Embedding("untrained", "mean", 24))
     untrained.encode(candidates[0])
     untrained.encode(candidates[1])
     untrained.encode(candidates[1])
-    assert caplog.messages == ["1 of 7 texts are longer than max_tokens=24, and cut"]
+    assert caplog.messages == ["cut at max_tokens=24: 1 of 7 texts"]
 
 
 @pytest.mark.parametrize("suffix", [".parquet", ".json"])

@@ -47,14 +47,16 @@ def test_a_folder_is_not_gone_on_with_by_another_model(tokenizer, tmp_path, capl
         Question(str(n), "who?", tuple(Candidate(f"{n}.{k}", f"answer {k}", int(k == "0"), None, None) for k in "01")) for n in range(4)
     ]
 
-    def train(margin, seed=0):
-        model = embedder.start_from("tiny", tokenizer, embedder.settings_of("triplet", "mean", 32, margin, "squared", "all"), seed)
+    def train(margin, seed=0, model=None):
+        model = model or embedder.start_from("tiny", tokenizer, embedder.settings_of("triplet", "mean", 32, margin, "squared", "all"), seed)
         batches = triplets.TripletBatches(triplets.Triplets(tokenizer, split), 1, 4, 32)
         training.train(model, batches, tmp_path, **USUAL)
+        return model
 
     train(5.0)
     caplog.clear()
-    train(5.0)
+    for model in (None, train(5.0)):
+        train(5.0, model=model)
     assert not [text for text in caplog.messages if "other weights" in text]
     train(5.0, seed=1)
     assert [text.partition(" began from other weights than this model has")[1] for text in caplog.messages][-1]
