@@ -102,9 +102,8 @@ def exchanged(questions: Sequence[Question], seed: int = 0) -> list[Question]:
         >>> [question.text for question in exchanged([Question("1", "who?", ()), Question("2", "where?", ())])]
         ['where?', 'who?']
     """
-    text_of = {
-        one.id: one.text for one in {same_text(question.text): question for question in reversed(questions)}.values()
-    }
+    different = {same_text(question.text): question for question in reversed(questions)}
+    text_of = {question.id: question.text for question in different.values()}
     if len(text_of) < 2:
         raise ValueError(f"two questions or more are needed to exchange their texts, got {len(text_of)}")
     order = [text_of[name] for name in draws.choose(list(text_of), len(text_of), seed)]

@@ -105,9 +105,8 @@ def _require_same_candidates(scores: dict[str, pd.DataFrame]) -> None:
 
     Ids of a user's questions follow from the name of the file: another content has the same. Raises: ValueError.
     """
-    known = pd.DataFrame(
-        columns=["question_id", "candidate_id", "label", "run"]
-    )  # each question as the first run has it
+    # Each question as the first run that ranked it has it.
+    known = pd.DataFrame(columns=["question_id", "candidate_id", "label", "run"])
     for name, table in scores.items():
         table = table[["question_id", "candidate_id", "label"]].astype({"label": int})
         first_of = dict(zip(known.question_id, known.run))

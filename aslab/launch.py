@@ -99,9 +99,8 @@ def announce(folder: Path, record: dict) -> str:
     given = (record.get("given", {}).get(name) for name in (*identity.STARTS, *identity.STAGES))
     starts = filter(None, (rundir.find(str(name), folder.resolve().parent) for name in given))
     finished = (start for start in starts if (start / "record.json").is_file())
-    if later := [
-        start.name for start in finished if rundir.read_record(start).get("created", "") > record.get("created", "")
-    ]:
+    made = {start.name: rundir.read_record(start).get("created", "") for start in finished}
+    if later := [name for name, created in made.items() if created > record.get("created", "")]:
         lines.append(f"{' and '.join(later)} was made again since: this run began from an earlier one.")
     return "\n".join([*lines, f"{same} To run it again, delete {folder}."])
 

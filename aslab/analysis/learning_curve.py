@@ -49,11 +49,9 @@ def learning_curve(paper: str, dataset: str, budget: str, *rows: str):
         return None
     behind = plain.questions[plain.low <= max(without.values())].max()  # NaN where no interval reaches down to them
     ahead = plain.questions[~(plain.questions <= behind)]
-    message = (
-        f"From {ahead.iloc[0]:,} training questions on, fine-tuning is above every ranker without training"
-        if len(ahead)
-        else ""
-    )
+    message = ""
+    if len(ahead):
+        message = f"From {ahead.iloc[0]:,} training questions on, fine-tuning is above every ranker without training"
     seeds = " to ".join(map(str, sorted({table.seeds.min(), table.seeds.max()})))
     words = (
         f"MAP on the test questions of {NAMES[dataset]} by the number of training questions: the mean over seeds, "

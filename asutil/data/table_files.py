@@ -64,13 +64,12 @@ def read(path: Path) -> tuple[pa.Table, np.ndarray]:
 def with_class_names(table: pa.Table) -> pa.Table:
     """The rows with the names of classes in place of their numbers, which may be in any order, where `datasets` wrote the schema."""
     about = files.parsed((table.schema.metadata or {}).get(b"huggingface", b"{}").decode(), "the metadata of datasets")
-    for column, feature in about.get("info", {}).get("features", {}).items():
-        if isinstance(feature, dict) and feature.get("_type") == "ClassLabel":
-            numbers = table[column]
-            named = pa.array(feature["names"], pa.string()).take(
-                pc.if_else(pc.less(numbers, 0), None, numbers)
-            )  # -1 is no class
-            table = table.set_column(table.column_names.index(column), column, named)
+    features = (about.get("info") or {}).get("features") or {}
+    for place, (column, type_) in enumerate(zip(table.column_names, table.schema.types)):
+        feature = features.get(column)
+        if isinstance(feature, dict) and feature.get("_type") == "ClassLabel" and pa.types.is_integer(type_):
+            numbers = pc.if_else(pc.less(table[column], 0), None, table[column])  # -1 is no class
+            table = table.set_column(place, column, pa.array(feature["names"], pa.string()).take(numbers))
     return table
 
 

@@ -157,9 +157,8 @@ class Embedder(nn.Module):
         micro_tokens = TOKENS_ON_GPU if device.type == "cuda" else TOKENS_ON_CPU
         tokens, lengths = tokenized(self.tokenizer.backend_tokenizer, texts)
         tokens = np.append(tokens, 0)  # where no text has a token, there is still something to read from
-        scoring.tell_cut(
-            self, lengths + self.template.added > self.embedding.max_tokens, self.embedding.max_tokens, "texts"
-        )
+        longest = self.embedding.max_tokens
+        scoring.tell_cut(self, lengths + self.template.added > longest, longest, "texts")
         starts = lengths.cumsum() - lengths
         joined = pairs.join_texts(tokens, starts, lengths, self.template, self.embedding.max_tokens)
         return batches.micro_batches(joined, np.arange(len(texts)), self.template.pad, micro_tokens)
