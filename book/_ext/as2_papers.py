@@ -37,11 +37,7 @@ def budgets_table(data: dict, runs) -> str:
         "Models": lambda name: _listed(data["budgets"][name]["backbones"].values()),
         "Text to pre-train on": lambda name: _listed(data["budgets"][name].get("corpus", "").split(",")),
         "Pre-training of a row": lambda name: Html("<br>".join(_volumes(data, name))),
-        "Questions": lambda name: _listed(
-            NAMES.get(each, each)
-            for each in (each for one in data["budgets"][name]["rows"] for each in papers.datasets(data, one, name))
-            if name == "paper" or ((committed.budget == name) & (committed.dataset == each)).any()
-        ),
+        "Questions": lambda name: _questions(data, committed, name),
         "Seeds of a row": lambda name: _seeds(data, committed, name),
         "Rows with runs, of those planned": lambda name: _run(data, committed, name),
     }
@@ -71,6 +67,16 @@ def _volumes(data: dict, budget: str) -> list[str]:
         f"{big(examples)} examples of {length} tokens or fewer, {big(examples * length)} tokens at most"
         for examples, length in sorted(volumes, reverse=True)
     ]
+
+
+def _questions(data: dict, committed, budget: str) -> str:
+    """The data sets with records, those of a few rows last; all of the paper."""
+    entry = data["budgets"][budget]
+    every = [name for one in entry["rows"] for name in papers.datasets(data, one, budget)]
+    few = {name for names in entry.get("more_datasets", {}).values() for name in names}
+    ran = committed.dataset[committed.budget == budget].tolist()
+    names = [name for name in sorted(every, key=few.__contains__) if budget == "paper" or name in ran]
+    return _listed(NAMES.get(name, name) for name in names)
 
 
 def _seeds(data: dict, committed, budget: str) -> str:

@@ -240,9 +240,9 @@ def choices(root: Path):
     record = json.loads((root / "results" / "rankers" / "wikiqa-small.json").read_text("utf-8"))
     measured = json.loads((root / "results" / "benchmarks" / "backends.json").read_text("utf-8"))
     yield (
-        f"WikiQA, {measured['questions']} test questions; MAP in points. The time is that of {measured['threads']} CPU cores, "
-        "from the mean of a candidate. Vectors of candidates that are embedded beforehand take milliseconds a question instead. "
-        "After triplets MiniLM was not timed again: it computes the same."
+        f"WikiQA, {measured['questions']} test questions; MAP in points. Time: {measured['threads']} CPU cores, from the "
+        "mean time of a candidate. With candidates embedded beforehand a question takes milliseconds. MiniLM after triplets has the "
+        "time of MiniLM, since it computes the same."
     )
     each = measured["pairs"] / measured["questions"]
     for name, *words in (("bm25", "BM25", "words in common"), (MINILM, "MiniLM, as released", "two vectors")):

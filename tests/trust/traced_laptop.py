@@ -54,7 +54,8 @@ def words_above(table: dict, dataset: str, gained: str, known: list[dict]) -> st
     machines = dict.fromkeys(f"{one['cpu_cores']} {one['architecture']} cores, {one['system']}" for one in made)
     ours = f" Ours: {'; '.join(machines)}." if machines else ""
     words = f"{where}Budget laptop: {what}; nothing of the paper.{size}{ours} Points, mean ± std over seeds."
-    gains = ["Differences: test questions alone, the seeds that both rows have."] * bool(gained)
+    alone = "intervals over questions alone, those of verdicts over seeds, too"
+    gains = [f"Differences: test questions, seeds that both rows have; {alone}."] * bool(gained)
     return " ".join([words, *gains, *traced.above(known, reduced=False)])
 
 
