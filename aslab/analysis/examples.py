@@ -199,9 +199,6 @@ def texts_of(question, name: str, lists) -> tuple[str, dict[str, str]]:
     return question.text, {candidate.id: candidate.text for candidate in candidates.values()}
 
 
-# ------------------------------------------------------------------ ranks
-
-
 def moves_of_rows(data: dict, runs: pd.DataFrame, before: str, after: str) -> list[tuple]:
     """(data set, what the figure shows in words, Figure) for each data set on which both rows have run, all seeds."""
     figures, pairs = [], best_pairs(data, runs, before, after)

@@ -132,9 +132,6 @@ def _counted(counts: dict[str, int]) -> str:
     return " and ".join(f"{count:,} {what}" for what, count in counts.items())
 
 
-# ---------------------------------------------------------------------------------------------------------- the sources
-
-
 def _published(name: str, protocol: str, context: bool) -> dict[str, Split]:
     """The splits of a data set of the hub, whose counts are asserted."""
     data = ANSWERS[name]

@@ -172,9 +172,6 @@ def question_order(table, where, rows: Sequence[int] | None = None) -> tuple[str
     return by, order, starts
 
 
-# ------------------------------------------------------------------------------- a data set that is too large for memory
-
-
 @dataclass(frozen=True)
 class Parquet:
     """Rows of parquet files with the part of a pyarrow.Table's interface that `Split` uses; texts are read when they are needed."""

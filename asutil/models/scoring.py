@@ -63,12 +63,7 @@ def evaluating(model: nn.Module, autocast: bool = True) -> Iterator[torch.device
 
 
 def tell_cut(model: nn.Module, cut: np.ndarray, max_tokens: int, unit: str) -> None:
-    """Say, once for a model and a length, how many texts of a first window it does not read to their ends, if these are not few.
-
-    Args:
-        cut: whether each text is. Shapes: (N,) bool
-        unit: what the texts are.
-    """
+    """Say, once for a model and a length, how many texts of a first window are cut, if these are not few. Shapes: cut (N,) bool"""
     told = vars(model).setdefault("told_cut", set())
     if cut.mean() >= OFTEN and max_tokens not in told:
         log.warning("cut at max_tokens=%d: %d of %d %s", max_tokens, cut.sum(), len(cut), unit)

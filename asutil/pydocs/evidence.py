@@ -83,9 +83,6 @@ def _function(entries: list[Entry], each: int) -> Function:
     return Function(*_owner(entries[0]), {entry.name for entry in entries}, numbers, sentences, size)
 
 
-# ------------------------------------------------------------------------------------------------------- the questions
-
-
 def _spans(parameters) -> Iterator[PageQuestion]:
     for entry in parameters:
         if (type := _type(entry)) and not re.search(r"[{\['\"]", type) and len(type) <= 40:
@@ -138,9 +135,6 @@ def _type(entry: Entry) -> str:
 
 def _differ(first: str, second: str) -> bool:
     return ALIKE.get(first, first) != ALIKE.get(second, second)
-
-
-# ------------------------------------------------------------------------------------------------------------ the pages
 
 
 def _page(question: PageQuestion, modules: dict, room: int) -> list[Function]:

@@ -58,7 +58,7 @@ def test_recall_is_that_of_a_slow_loop(model, monkeypatch):
 
 @pytest.mark.parametrize("right", [0, 11])
 def test_a_right_sentence_is_behind_the_wrong_ones_of_its_score(right, monkeypatch):
-    """Whatever the order of rows: twelve sentences with one score, of which the best ten are not all."""
+    """Of twelve sentences with one score it is the last, in either order of the rows: it is not among the best ten."""
     candidates = tuple(Candidate(str(n), f"river {n}", int(n == right), None, None) for n in range(12))
     split = {"test": [Question("q", "river?", candidates)]}
     monkeypatch.setattr(answers, "load_answers", lambda name: split)

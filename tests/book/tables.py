@@ -42,7 +42,7 @@ def verdict_of(html, *starts):
 
 
 def drawn_inside(drawing):
-    """The width and height of a panel, outside of which no box is drawn, and which has no colour of its own."""
+    """The width and height of a panel: all boxes are drawn inside it, and it has no colour of its own."""
     width, height = map(float, drawing.get("viewBox").split()[2:])
     for box in drawing.iter(f"{NS}rect"):
         left, top, wide, high = (float(box.get(name)) for name in ("x", "y", "width", "height"))
