@@ -1,8 +1,8 @@
 """Writes `results/notebooks/`: executed notebooks of finished runs, with numbers and plots and without text of a data set, and
 the scores of the ranked questions for trec_eval.
 
-The record of such a run is one of `results/<paper>/`, so the book can show both together. A cell with the tag `text` shows text of a
-data set: of its output only ids stay.
+The record of such a run is one of `results/<paper>/` or of its repeats, so the book can show both together. A cell with the tag `text`
+shows text of a data set: of its output only ids stay.
 """
 
 import json
@@ -19,7 +19,7 @@ from asutil.data.data_sets import ANSWERS
 from asutil.io import disk
 from asutil.metrics import registry
 
-from . import commands, papers, records, rundir, trec
+from . import commands, papers, records, repeats, rundir, trec
 from .show.lists import RANKING
 from .show.picture import SVG
 
@@ -32,12 +32,13 @@ LARGEST = 300_000  # bytes of a committed notebook
 
 @dataclass
 class Executed:
-    """A committed notebook and the line of `records.records` that it is of."""
+    """A committed notebook and the line of `records.records` or `repeats.read` that it is of."""
 
     path: Path
     content: dict
     data: dict  # the paper's file
     line: object
+    repeated: object = None  # the line of the tables' run that this one repeats
 
     @property
     def key_metrics(self) -> dict[str, float]:
@@ -106,7 +107,7 @@ def seal(notebook: dict) -> str:
 
 
 def publish(name: str, results: str | Path = "results", runs_dir: str | Path = "runs") -> Path:
-    """Clean the notebook of a finished run whose record is committed, and write its scores beside it. Returns the file.
+    """Clean the notebook of a finished run whose record is committed, also as a repeat, and write its scores beside it. Returns the file.
 
     Raises: ValueError for a run without a committed record or with other figures, and for a notebook with an error or of more than 300 kB.
     """
@@ -114,16 +115,15 @@ def publish(name: str, results: str | Path = "results", runs_dir: str | Path = "
     if folder is None or not (folder / "notebook.ipynb").is_file():
         raise ValueError(f"{name}: expected a run with a notebook in {runs_dir}")
     own = rundir.read_record(folder)
-    known = (records.committed(paper, results) for paper in papers.PAPERS)
     # Another default may have been spelt out: the name is then another one, the hash is not.
-    if (line := next(filter(None, (_line("hash", own.get("hash"), of_paper) for of_paper in known)), None)) is None:
+    if not (made := [line for paper in papers.PAPERS for line in _with(_runs(paper, results), hash=own.get("hash"))]):
         to_do = "`asutil publish` writes those of papers' rows, with --laptop those of budget laptop"
         raise ValueError(f"{name}: no record of this run is in {results}; {to_do}")
-    if not _equal(own["metrics"], line.record["metrics"]):
+    if (line := next((line for line in made if _equal(own["metrics"], line.record["metrics"])), None)) is None:
         raise ValueError(f"{folder.name}: its figures are not those of the committed record of another execution")
     notebook = cleaned(json.loads((folder / "notebook.ipynb").read_text("utf-8")))
     about = {"paper": line.record["paper"], "row": line.row, "dataset": line.dataset, "budget": line.budget}
-    about |= {"seed": line.seed, "name": line.name, "hash": line.record["hash"]}
+    about |= {"seed": line.seed, "name": line.name, "hash": line.record["hash"], "created": line.record["created"]}
     notebook["metadata"][OURS] = about | {"sha256": seal(notebook)}
     text = json.dumps(notebook, indent=1, ensure_ascii=False) + "\n"
     if (size := len(text.encode())) > LARGEST:
@@ -150,10 +150,15 @@ def _write_trec(folder: Path, path: Path) -> None:
             both.writestr(zipfile.ZipInfo(file.name), file.read_bytes(), zipfile.ZIP_DEFLATED)
 
 
-def _line(what: str, value: str, known):
-    """The committed line of a run's own data set among the records of a paper, by its name or hash; None without one."""
-    lines = (line for line in known.itertuples() if line.record.get(what) == value)
-    return next((line for line in lines if line.dataset not in papers.SPLITS), None)
+def _runs(paper: str, results: str | Path) -> list:
+    """The lines of a paper's runs by their own data sets: those of the tables, then repeats."""
+    lines = (*records.committed(paper, results).itertuples(), *repeats.read(paper, results).itertuples())
+    return [line for line in lines if line.dataset not in papers.SPLITS]
+
+
+def _with(lines: list, **known) -> list:
+    """The lines whose records have these values."""
+    return [line for line in lines if known.items() <= line.record.items()]
 
 
 def executed(results: str | Path = "results") -> list[Executed]:
@@ -161,14 +166,19 @@ def executed(results: str | Path = "results") -> list[Executed]:
 
     Raises: ValueError for a notebook that was changed by hand.
     """
-    shown, known = [], {paper: records.committed(paper, results) for paper in papers.PAPERS}
+    shown, known = [], {paper: _runs(paper, results) for paper in papers.PAPERS}
     for path in sorted((rundir.root() / results / "notebooks").glob("*.ipynb")):
         content = json.loads(path.read_text("utf-8"))
         about = content["metadata"].get(OURS, {})
         if about.get("sha256") != seal(content) or about["name"] != path.stem:
             raise ValueError(f"{path.name} was changed after `asutil gallery` wrote it: write it again")
-        if (line := _line("name", path.stem, known[about["paper"]])) is not None:
-            shown.append(Executed(path, content, papers.read(about["paper"]), line))
+        of_run = {
+            name: about[name] for name in ("name", "created") if name in about
+        }  # notebooks of before have no time
+        for line in _with(known[about["paper"]], **of_run)[:1]:
+            place = {name: getattr(line, name) for name in ("row", "dataset", "budget", "seed")}
+            of_tables = _with(known[about["paper"]], **place)[0] if line.source == repeats.FOLDER else None
+            shown.append(Executed(path, content, papers.read(about["paper"]), line, of_tables))
     slugs, notebooks = papers.PAPERS, list(records.KINDS)
     return sorted(shown, key=lambda one: (slugs.index(one.data["slug"]), notebooks.index(one.line.record["notebook"])))
 

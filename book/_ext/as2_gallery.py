@@ -1,6 +1,7 @@
 """Pages of executed notebooks: those of this machine's runs, and the committed ones, each with a card."""
 
 import re
+from dataclasses import replace
 
 import pages
 from as2_svg import in_page_colours
@@ -92,6 +93,10 @@ def gallery_page(one: Executed) -> dict:
     slug, size = one.data["slug"], len(one.path.read_bytes()) // 1000
     scores = one.path.with_suffix(TREC)
     trec = f"| scores | {{download}}`run.txt and qrels.txt for trec_eval <../../results/notebooks/{scores.name}>` |\n"
+    tables = one.repeated and summary(replace(one, line=one.repeated))
+    repeats = (
+        f"| repeats | the run in the tables, with equal settings but for machine, precision or version: {tables} |\n"
+    )
     about = f"""
 {came_out(one)}
 
@@ -104,7 +109,7 @@ def gallery_page(one: Executed) -> dict:
 | result | {summary(one)} |
 | run | `{one.path.stem}` |
 | notebook | {{download}}`download it with its outputs, {size} kB <../../results/notebooks/{one.path.name}>` |
-{trec if scores.is_file() else ""}
+{trec if scores.is_file() else ""}{repeats if tables else ""}
 {WITHOUT_TEXT}
 Messages of progress were removed from its outputs.
 The metrics are those of the committed record. Times are those of this execution.

@@ -12,6 +12,7 @@ from sphinx.util.docutils import SphinxDirective, SphinxRole
 
 from aslab import measured, papers, rundir
 from aslab.analysis import quotes
+from aslab.gallery import executed
 from asutil.io import hub
 
 BOOK = Path(__file__).resolve().parents[1]
@@ -94,9 +95,12 @@ class Page(NamedTuple):
     @property
     def links(self) -> dict[str, str]:
         """Name of a run with an executed notebook, committed or on this machine -> address of its page, from this page."""
-        committed = (path.stem for path in files("results/notebooks/*.ipynb"))
+        shown = executed()
+        committed = {one.repeated.name: one.path.stem for one in shown if one.repeated} | {
+            one.path.stem: one.path.stem for one in shown
+        }
         here = (path.parent.name for path in run_files() if (path.parent / "notebook.ipynb").is_file())
-        return {name: f"{self.up}gallery/{name}.html" for name in committed} | {
+        return {name: f"{self.up}gallery/{stem}.html" for name, stem in committed.items()} | {
             name: f"{self.up}runs/{name}.html" for name in here
         }
 

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from bs4 import BeautifulSoup
 
-from aslab import gallery, records, rundir
+from aslab import gallery, records, repeats, rundir
 from aslab.show import tables
 from aslab.show.lists import RANKING
 from aslab.show.picture import SVG
@@ -181,12 +181,33 @@ def test_a_committed_notebook_is_small_and_names_no_machine(one):
             assert ids.keys() == {"question", "scores"} and all(isinstance(score, float) for score in ids["scores"].values())
 
 
-def test_a_notebook_that_was_changed_by_hand_is_named(tmp_path, monkeypatch):
+@pytest.fixture
+def project(tmp_path, monkeypatch):
     for name in ("notebooks", "experiments", "aslab"):
         (tmp_path / name).symlink_to(ROOT / name)
     shutil.copytree(ROOT / "results", tmp_path / "results")
     monkeypatch.setenv("ASUTIL_PROJECT", str(tmp_path))
-    place = tmp_path / "results" / "notebooks" / COMMITTED[0].name
+    return tmp_path
+
+
+def test_the_notebook_of_a_repeat_has_its_figures_and_names_the_run_of_the_tables(executed, project):
+    """The same run made again, with another MAP; and in another precision, so that its name and hash are others."""
+    one = next(one for one in executed.values() if one.line.dataset == "pydocs" and not one.repeated)
+    for map_, name in ((0.25, one.line.name), (0.5, f"{one.line.name[:-12]}0123456789ab")):
+        again = one.line.record | {"name": name, "hash": name[-12:], "created": f"2026-12-0{int(4 * map_)}T10:00:00+00:00"}
+        again |= {"metrics": one.line.record["metrics"] | {"test": one.line.record["metrics"]["test"] | {"map": map_}}}
+        folder = project / "runs" / name
+        folder.mkdir(parents=True)
+        (folder / "notebook.ipynb").write_text(json.dumps(one.content))
+        disk.write_json(folder / "record.json", again)
+        disk.write_json(repeats.path_of(again), again)
+        gallery.publish(name, runs_dir=project / "runs")
+        (shown,) = [other for other in gallery.executed() if other.path.stem == name]
+        assert shown.line.record["metrics"]["test"]["map"] == map_ and shown.repeated.record == one.line.record
+
+
+def test_a_notebook_that_was_changed_by_hand_is_named(project):
+    place = project / "results" / "notebooks" / COMMITTED[0].name
     content = json.loads(place.read_text("utf-8"))
     next(cell for cell in content["cells"] if cell.get("outputs"))["outputs"][0]["text"] = "P@1 99.9"
     place.write_text(json.dumps(content))
