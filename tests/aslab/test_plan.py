@@ -97,7 +97,7 @@ def test_budget_small_learns_its_objectives_without_masked_language_modelling():
             assert given["mlm_weight"] == 0 and given["objective"] != "mlm"
         else:
             pairs = {"wikiqa": 8_672, "trecqa": 5_914, "nq_sentences": 27_930, "selqa": 7_660}
-            questions = {"wikiqa": 873, "nq_sentences": 5_668}
+            questions = {"wikiqa": 873, "nq_sentences": 5_668, "selqa": 646}
             share = given["train_limit"] / questions[given["dataset"]] if given["train_limit"] else 1
             examples = {"nq_sentences": 5_837} if given["loss"] else pairs  # lists of up to 16 candidates
             steps = given["epochs"] * share * examples[given["dataset"]] / given["batch_size"]
