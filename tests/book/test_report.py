@@ -1,5 +1,6 @@
 """Tables and verdicts from made-up records: verdicts by hand, a changed record changes its table alone, markup in texts is inert."""
 
+import dataclasses
 import re
 from pathlib import Path
 
@@ -7,7 +8,7 @@ import pandas as pd
 import pytest
 from pages import differences, miniature, report
 
-from aslab import papers, parameters, plan, records, rundir, runs
+from aslab import gallery, papers, parameters, plan, records, rundir, runs
 from aslab.analysis import comparisons, verdicts
 from aslab.show import plots
 from asutil.io import disk
@@ -373,7 +374,7 @@ def test_a_table_of_results_knows_one_word_only():
 
 def test_a_committed_row_links_to_its_executed_notebook(directives):
     """Of all records of a row those with a committed notebook, by their name; a run of this machine has its own page."""
-    (name,) = [path.stem for path in (rundir.root() / "results" / "notebooks").glob("embed-wikiqa-*.ipynb")]
+    (name,) = [path.stem for path in (rundir.root() / "results" / "notebooks").glob("embed-wikiqa-small-untrained-sentence-*.ipynb")]
     _, runs = comparisons.rows_and_runs("asbert")
     lines = runs[runs.name == name]
     links = directives("as2_pages").Page("papers/asbert/results").links
@@ -382,3 +383,19 @@ def test_a_committed_row_links_to_its_executed_notebook(directives):
     assert re.search(r'href="([^"]*)" aria-label="([^"]*)"', html).groups() == (f"../../gallery/{name}.html", "Executed notebook, seed 0")
 
     assert "as2-notebook" not in origins.cell("committed", runs[runs.name != name][:1])
+
+
+def test_a_row_links_to_the_notebook_of_a_repeat_where_its_own_run_has_none(directives, monkeypatch):
+    pages = directives("as2_pages")
+    again, own = (next(one for one in gallery.executed() if one.line.dataset == name) for name in ("nq_sentences", "pydocs"))
+    table = again.line._replace(name="run-of-the-tables", record=again.line.record | {"metrics": {"test": {"p@1": 0.25, "map": 0.5}}})
+    repeat = dataclasses.replace(again, repeated=table)
+    monkeypatch.setattr(pages, "executed", lambda: [repeat, own])
+    monkeypatch.setattr(pages, "run_files", lambda: [])
+    addresses = {
+        name: f"gallery/{one.path.stem}.html" for name, one in [(table.name, again), (again.path.stem, again), (own.path.stem, own)]
+    }
+    assert pages.Page("index").links == addresses
+    of_repeat, of_own = ("".join(directives("as2_gallery").gallery_page(one)["cells"][0]["source"]) for one in (repeat, own))
+    assert "| repeats | the run in the tables, with equal settings but for machine, precision or version: P@1 25.0, MAP 50.0" in of_repeat
+    assert "| repeats |" not in of_own
