@@ -9,8 +9,10 @@ LIMITS = {"min_paragraph_chars": MIN_PARAGRAPH, "min_document_chars": MIN_DOCUME
 
 _BLOCKS = [(re.compile(rf"<{tag}\b", re.I), re.compile(rf"</{tag}\s*>", re.I)) for tag in ("script", "style", "table")]
 _BLOCKS.append((re.compile("<!--"), re.compile("-->")))
-_BLANK_LINE = re.compile(r"\n[^\S\n]*\n\s*")
-_TAG = re.compile(r"</?[A-Za-z][^<>]*>")
+BLANK_LINE = re.compile(r"\n[^\S\n]*\n\s*")
+_TAG = re.compile(
+    r"</?[A-Za-z][^<>\n]*(?:\n(?![^\S\n]*\n)[^<>\n]*)*>"
+)  # within a paragraph: x<y has its > where it has one, pages later
 # A reference with more digits than Python reads as a number; U+FFFD, as for all that are too large.
 _ENDLESS = re.compile(r"&#\d{4300,};?")
 _NO_PROSE = re.compile(r"=+[^=].*=|#{1,6}\s.*|\|.*|\{\|.*|.*\||[-=~^*_+]{4,}")  # a heading, a row of a table, a ruler
@@ -30,7 +32,7 @@ def clean(document, min_paragraph_chars=MIN_PARAGRAPH, min_document_chars=MIN_DO
         ['A short sentence about nothing in particular. A short sentence about ... nothing in particular.']
     """
     if isinstance(document, str):
-        document = _BLANK_LINE.split(without_markup(document.replace("\r\n", "\n")))
+        document = BLANK_LINE.split(without_markup(document.replace("\r\n", "\n")))
     paragraphs = [_prose(paragraph) if isinstance(paragraph, str) else _sentences(paragraph) for paragraph in document]
     sizes = [len(p) if isinstance(p, str) else len(" ".join(p)) for p in paragraphs]
     if sum(size for size in sizes if size >= min_paragraph_chars) < min_document_chars:

@@ -35,7 +35,7 @@ MANY_HELD = 0.1  # of the documents
 SAMPLE = 200  # sentences, from all of a corpus, whose tokens and characters are counted
 UNPARTED = "no document has two paragraphs, so no example has a hard negative; a blank line, or paragraph_separator, parts paragraphs"
 MANY_UNKNOWN = 0.1  # share of unknown tokens that is worth a warning
-FORMAT = 2  # of an index: 2 has the hashes of documents
+FORMAT = 3  # of an index: 2 has the hashes of documents, 3 no tag that goes on after a blank line
 OF_DOCUMENTS = ("split", "limit", "text_column", "paragraph_separator", "exclude_titles")  # arguments of `documents`
 log = logging.getLogger(__name__)
 

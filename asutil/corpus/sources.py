@@ -35,6 +35,7 @@ HUB_FORMS = {
     "vblagoje/cc_news": Form(separator="\n"),
 }
 SUFFIXES = (".parquet", ".jsonl", ".txt")
+SPLIT = re.compile(r"(train|validation|dev|test)\b.*\.(?:parquet|jsonl)$", re.I)  # a file of one split of a data set
 NOT_LEFT_OUT = "corpus %s: no document has %d of the %d titles of exclude_titles, such as %s"
 log = logging.getLogger(__name__)
 
@@ -87,6 +88,10 @@ def _documents_of_one(source, split, text_column, separator, exclude_titles):
         if not paths:
             holds = files.listing(remote.path_of(source))
             raise FileNotFoundError(f"corpus {source}: no .parquet, .jsonl or .txt file; it holds {holds}")
+        of_splits = {split[1].lower(): path.name for path in paths if (split := SPLIT.match(path.name))}
+        if "train" in of_splits and len(of_splits) > 1:
+            names = ", ".join(of_splits.values())
+            log.warning("corpus %s: all of its files are read, though splits are among them: %s", source, names)
         rows = itertools.chain.from_iterable(read_rows(path, column) for path in paths)
     given = (separator or "").replace("\\n", "\n").replace("\\t", "\t")  # as a command line passes them
     return _texts(source, rows, column, given or form.separator, exclude_titles)

@@ -227,7 +227,8 @@ def _text(question, answer) -> str:
 
 
 def _pairs(question, facts) -> set[tuple]:
-    for fact in _units(question, facts):
+    facts = list(_units(question, facts))  # what a zip gives can be read once
+    for fact in facts:
         if isinstance(fact, str) or not np.iterable(fact) or len(fact) != 2:
             raise ValueError(f"question {question!r}: a supporting fact is a pair (passage, sentence), got {fact!r}")
     return {tuple(fact) for fact in facts}

@@ -55,8 +55,8 @@ def ranking(
         empty: what happens to questions without a right candidate: "raise", "skip" (left out) or "zero" (counted as 0).
         candidate_ids: one per row, for ties="trec_eval" alone.
     Returns: a Ranking; `tied_questions` have a right and a wrong candidate at one score; `per_question` has
-        question_id, p_at_1, average_precision, reciprocal_rank and the columns of further measures, in the order of
-        first appearance.
+        question_id, also as its index, p_at_1, average_precision, reciprocal_rank and the columns of further measures, in
+        the order of first appearance.
     Raises: ValueError naming the row for a score that is not finite, a label other than 0 and 1, a missing question id,
         and for unequal lengths, no rows, or (empty="raise") questions without a right candidate.
     Example:
@@ -84,7 +84,15 @@ def ranking(
 
 
 def of(scores: pd.DataFrame, **options) -> Ranking:
-    """`ranking` of a table of scores: question_id, label, score, as every run writes it."""
+    """`ranking` of a table of scores: question_id, label, score, as every run writes it; of one ranker and one seed.
+
+    Raises: as `ranking`, and ValueError naming the row of a candidate that a question has twice, where there is a candidate_id.
+    """
+    if "candidate_id" in scores and (again := scores.duplicated(["question_id", "candidate_id"])).any():
+        row = int(again.argmax())
+        question, candidate = scores.iloc[row][["question_id", "candidate_id"]]
+        expected = "the scores of one ranker and one seed are expected"
+        raise ValueError(f"row {row}: candidate {candidate} appears twice in question {question}; {expected}")
     return ranking(scores["question_id"], scores["label"], scores["score"], **options)
 
 
@@ -167,9 +175,11 @@ def _averaged(names: np.ndarray, values: dict, right_count: np.ndarray, tied: in
     if len(without) == len(names) and empty == "skip":
         raise ValueError(f"none of the {len(names)} questions has a right candidate")
     columns = {measure.column: of_questions for measure, of_questions in values.items()}
-    per_question = pd.DataFrame({"question_id": names} | columns)
+    per_question = pd.DataFrame(
+        {"question_id": names} | columns, index=names
+    )  # so that tests match questions, not places
     if empty == "skip":
-        per_question = per_question[right_count > 0].reset_index(drop=True)
+        per_question = per_question[right_count > 0]
     means = {measure.key: float(per_question[measure.column].mean()) for measure in values}
     return Ranking(means, len(per_question), tied, len(without), per_question)
 

@@ -7,9 +7,10 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 from scipy import special
 
-from .significance import ROUNDING, Comparison, from_error
+from .significance import ROUNDING, Comparison, from_error, require_same_questions
 
 LEVEL = 0.05  # a p-value below it is significant
 POWER = 0.8  # chance to call the `smallest_effect` significant
@@ -66,7 +67,7 @@ def over_questions_and_seeds(ours, baseline, borrowed: SeedVariance | None = Non
     p < .005; without it, one seed beside two that lend gives up to 15 and 100, and two systems of two seeds 6 and 25. Two systems of
     three seeds, which borrow nothing, have up to 5 and 9, and 8 and 26 where one of them alone varies.
     Shapes: ours, baseline (S, n) each, S >= 1 seeds of a trained system; (n,) for a system without seeds, such as an
-        untrained encoder, which has w = 0
+        untrained encoder, which has w = 0. Where both name their questions, by a Series, or a list of them, one a seed, these are matched.
     Args:
         borrowed: w of a trained system with fewer than three seeds, pooled over systems on the same questions whose seeds vary alike.
     Returns: a Comparison, two-sided, with a 95 % interval. Without any variance p is 1 for equal means and 0 for others.
@@ -99,6 +100,7 @@ def smallest_effect(ours, baseline, borrowed: SeedVariance | None = None) -> flo
 
 def _both_sources(ours, baseline, borrowed: SeedVariance | None) -> tuple[float, float, float]:
     """Difference, its variance from questions and seeds, and the degrees of freedom of that variance."""
+    ours, baseline = _matched(ours, baseline)
     systems = {"ours": _table(ours, "ours"), "baseline": _table(baseline, "baseline")}
     sizes = {table.shape[1] for table in systems.values()}
     if len(sizes) > 1 or min(sizes) < 2:
@@ -124,6 +126,21 @@ def _both_sources(ours, baseline, borrowed: SeedVariance | None) -> tuple[float,
     freedom = max(1.0, variance**2 / spread) if spread else questions - 1
     freedom = min(freedom, borrowed.most) if few else freedom
     return float(deltas.mean()), variance, freedom
+
+
+def _matched(ours, baseline) -> tuple:
+    """Both with the questions of `ours` in their order, where both name them: a Series, or a list of them, one a seed."""
+    of_seeds = lambda values: (
+        isinstance(values, list | tuple) and values and all(isinstance(own, pd.Series) for own in values)
+    )
+    ours, baseline = (pd.DataFrame(values) if of_seeds(values) else values for values in (ours, baseline))
+    if not all(isinstance(values, pd.Series | pd.DataFrame) for values in (ours, baseline)):
+        return ours, baseline
+    questions, others = (
+        values.columns if isinstance(values, pd.DataFrame) else values.index for values in (ours, baseline)
+    )
+    require_same_questions(pd.Series(0, questions), pd.Series(0, others))
+    return ours, baseline.T.loc[questions].T
 
 
 def _table(values, name: str) -> np.ndarray:

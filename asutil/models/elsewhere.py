@@ -254,8 +254,12 @@ class SentenceTransformerEncoder:
         """The vectors of some texts, row by row. Shapes: N texts -> (N, H) float32
 
         Args:
-            role: "query" or "document" for an asymmetric model; None for a model that knows no roles.
+            role: "query" or "document" for an asymmetric model, which is read without its prompts where none is given, with a warning.
         """
+        if role is None and self.asymmetric:
+            log.warning(
+                "%s: read without its prompts or roles: encode(texts, role='query'), or 'document'", self.folder.name
+            )
         methods = {None: self.model.encode, "query": self.model.encode_query, "document": self.model.encode_document}
         vectors = methods[role](list(texts), show_progress_bar=False, convert_to_numpy=True)
         return np.asarray(vectors, np.float32).reshape(len(texts), self.dimensions)

@@ -44,7 +44,10 @@ class BaseRanker(ABC):
         """
         count = len(questions.rows()) if hasattr(questions, "rows") else None
         if isinstance(questions, list | tuple):
-            count = sum(len(question.candidates) for question in questions)
+            sizes = [len(question.candidates) for question in questions]
+            count = sum(sizes)
+            if without := sizes.count(0):
+                log.warning("%d questions have no candidates: the scores lack them, so no metric counts them", without)
         identity = self._identity() if folder else None
         tables = []
         with tqdm(total=count, unit=" pairs", disable=not progress, dynamic_ncols=True) as bar:

@@ -71,13 +71,18 @@ class Rule(NamedTuple):
 USUAL = Rule()
 
 
+def _key(text: str) -> bytes:
+    """A hash of what a text and its copies have in common: a right answer is none the less right with a full stop."""
+    return key_of(same_text(text))
+
+
 def _distinct(texts: Iterable[str], numbers: dict[bytes, int], left_out: dict[bytes, bool]) -> Iterator[str]:
-    """The texts that differ in more than white space and case, each as it is first; `numbers` gets their keys.
+    """The texts that are not the `same_text`, each as it is first; `numbers` gets their keys.
 
     Those whose keys `left_out` has are left out; it gets True for each that came.
     """
     for text in texts:
-        key = key_of(text)
+        key = _key(text)
         if key in left_out:
             left_out[key] = True
         elif key not in numbers:
@@ -95,7 +100,7 @@ def _questions(train: Split, whole: Split, numbers: dict[bytes, int]) -> list[Mi
     for question in whole:
         known = made.get(same_text(question.text))
         for candidate in question.candidates if known else ():
-            number = numbers.get(key_of(candidate.text))
+            number = numbers.get(_key(candidate.text))
             if number is not None:
                 known.own.append(number)
                 known.right.extend([number] * candidate.label)
@@ -152,7 +157,7 @@ def mine(
     if sentences != CANDIDATES:
         # Wrong ones, too: else the labels of dev and test would decide which sentences are trained as wrong.
         others = (c.text for name in whole.keys() - {"train"} for question in whole[name] for c in question.candidates)
-        left_out = dict.fromkeys(set(map(key_of, others)).difference(map(key_of, right)), False)
+        left_out = dict.fromkeys(set(map(_key, others)).difference(map(_key, right)), False)
     given = _sentences(sentences, whole["train"])
     if (first := next(given, None)) is None:
         least = f"{cleaning.MIN_DOCUMENT} characters in paragraphs of {cleaning.MIN_PARAGRAPH} or more"
@@ -192,7 +197,11 @@ def _sentences(source: str | Path, train: Split) -> Iterator[str]:
             for paragraph in cleaning.clean(document):
                 yield from split(paragraph)
     else:
-        yield from (text for _, text in vectors.read(source, COLUMNS))
+        for number, (_, text) in enumerate(vectors.read(source, COLUMNS), 1):
+            if cleaning.BLANK_LINE.search(text):
+                advice = "give the folder of the file, whose documents are parted into sentences"
+                raise ValueError(f"{source}, text {number}: one sentence expected, got paragraphs; {advice}")
+            yield text
 
 
 def _negatives(train: Split, questions: list[MiningQuestion], ranker, rule: Rule) -> tuple[dict[str, list[str]], dict]:

@@ -239,13 +239,21 @@ def scored(name: str | Path, splits: Mapping[str, Iterable], folder: str | Path)
         folder: of this ranker and these questions alone.
     Returns: split -> DataFrame as `Ranker.score` gives it; {"parameters", "weights_mb", "seconds_a_question"}, the
         last one None where the scoring was continued.
+    Raises: ValueError for a folder of another ranker or of other questions.
     """
     folder = Path(folder)
     if not (folder / "figures.json").is_file():
         _score(name, splits, folder)
     figures = disk.read_json(folder / "figures.json")
+    if (of := figures.pop("ranker", str(name))) != str(name):
+        raise ValueError(f"{folder} has the scores of {of}, expected those of {name}: take another folder")
     sha256 = figures.pop("sha256")
     tables = {split: pd.read_parquet(disk.check(folder / f"{split}.parquet", sha256[split])) for split in splits}
+    for split, questions in splits.items():
+        if tables[split].candidate_id.tolist() != [
+            candidate.id for question in questions for candidate in question.candidates
+        ]:
+            raise ValueError(f"{folder} has the scores of other questions of {split}: take another folder")
     return tables, figures
 
 
@@ -260,6 +268,7 @@ def _score(name: str | Path, splits: Mapping[str, Iterable], folder: Path) -> No
         sha256[split] = hub.sha256(disk.atomically(folder / f"{split}.parquet", write))
     weights = [tensor for module in _modules(ranker) for tensor in module.parameters()]
     figures = {
+        "ranker": str(name),
         "parameters": sum(tensor.numel() for tensor in weights),
         "weights_mb": sum(tensor.numel() * tensor.element_size() for tensor in weights) / 1e6,
         "seconds_a_question": None if continued else seconds,

@@ -22,11 +22,12 @@ class Options:
         precision: "fp32", "bf16", or "auto": bf16 on a GPU that has it, else fp32.
         compile: whether to compile the backbone for packed micro-batches; default: on a GPU, for 1,000 passes or more.
         evaluate: model -> {metric: value}, called every `evaluate_every` steps and after the last one.
-        patience: stop after so many evaluations without a better `best_metric`, and end with the best weights.
+        patience: stop after so many evaluations without a higher `best_metric`, and end with the weights of the highest.
         launch: starts processes that train instead of this one, and leave a checkpoint of the last step in the folder.
         on_log: called with every row of the log, in the first process: `lambda row: wandb.log(row, step=row["step"])`.
         progress: whether a bar, the number of steps and the expected time are shown.
-    Raises: ValueError for an unknown precision, for patience without `evaluate`, and for a weight of a part that the model lacks.
+    Raises: ValueError for an unknown precision, for patience without `evaluate` or by a loss, and for a weight of a part that the model
+        lacks.
     """
 
     peak_lr: float
@@ -53,6 +54,11 @@ class Options:
         require_one_of("precision", self.precision, ("auto", "fp32", "bf16"))
         if self.patience is not None and self.evaluate is None:
             raise ValueError("patience needs `evaluate`, which gives the metric to wait for")
+        if self.patience is not None and "loss" in self.best_metric:
+            advice = "let `evaluate` give the negative of a loss under another name"
+            raise ValueError(
+                f"best_metric: a metric that is better where it is higher, got {self.best_metric!r}; {advice}"
+            )
 
     @property
     def bf16(self) -> bool:

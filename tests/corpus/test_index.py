@@ -215,6 +215,8 @@ def test_an_index_without_hashes_of_documents_is_refused_and_prepared_anew(docum
         ("A Title\n\n" + "word " * 50, [("word " * 50).strip()]),
         ("== History of everything that was ever written down in a book ==\n\n" + "word " * 50, [("word " * 50).strip()]),
         ("<p>" + "one &amp; two " * 25 + "</p><table><tr><td>cell</td></tr></table>", [("one & two " * 25).strip()]),
+        ("x<y holds. " * 20 + "\n\n" + "word " * 50 + "\n \ny>x", [("x<y holds. " * 20).strip(), ("word " * 50).strip()]),
+        ("<i\nclass=a>" + "word " * 50 + "</i\n>", [("word " * 50).strip()]),
         ("| a | b |\n| - | - |\n\n" + "if a < b and c > d then " * 10, [("if a < b and c > d then " * 10).strip()]),
     ],
 )
@@ -475,6 +477,17 @@ def test_titles_are_lines_and_what_is_no_utf8_is_named(tmp_path):
 
 def test_a_reference_to_an_endless_number_is_a_character(documents):
     assert cleaning.clean(f"{'Some prose in a paragraph. ' * 9}&#{'9' * 5000};")[0].endswith("\ufffd")
+
+
+def test_files_of_several_splits_are_all_read_and_named(tmp_path, caplog):
+    for name in ("train-00000-of-00001", "test", "training_notes"):
+        pd.DataFrame({"text": [name]}).to_parquet(tmp_path / f"{name}.parquet")
+    assert sorted(sources.documents(tmp_path)) == ["test", "train-00000-of-00001", "training_notes"]
+    (said,) = caplog.messages
+    assert said.endswith("all of its files are read, though splits are among them: test.parquet, train-00000-of-00001.parquet")
+    (tmp_path / "test.parquet").unlink()
+    caplog.clear()
+    assert len(list(sources.documents(tmp_path))) == 2 and not caplog.messages
 
 
 def test_hidden_files_are_no_documents_and_are_counted(tmp_path):

@@ -410,6 +410,15 @@ def test_a_row_a_question_goes_into_the_bootstrap():
     assert found.difference == pytest.approx(36 / 40 - 20 / 40) and found.sign == 1
 
 
+def test_facts_may_be_a_zip_of_titles_and_sentences():
+    zipped = lambda: zip(["mill", "sea"], [0, 2])
+    found = (
+        answers.hotpotqa({"q": ("x", zipped())}, {"q": ("x", zipped())}),
+        answers.hotpotqa({"q": ("x", [("mill", 1)])}, {"q": ("x", zipped())}),
+    )
+    assert [one.means["sp_f1"] for one in found] == [1, 0]
+
+
 @pytest.mark.mirror
 def test_gold_against_itself_on_real_data(mirror):
     table = pd.read_parquet(hub.mirror("hotpotqa/hotpot_qa") / "validation.parquet")

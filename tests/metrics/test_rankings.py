@@ -78,7 +78,7 @@ def test_questions_without_a_right_candidate():
     assert (zero.map, zero.mrr, zero.questions, zero.empty_questions) == (0.5, 0.5, 2, 1)
     first_skipped = metrics.ranking(ids[::-1], labels[::-1], scores, empty="skip").per_question  # "a" at scores 2 and 1, right one last
     columns = ["question_id", "p_at_1", "average_precision", "reciprocal_rank"]
-    assert first_skipped.to_dict("split") == {"index": [0], "columns": columns, "data": [["a", 0.0, 0.5, 0.5]]}
+    assert first_skipped.to_dict("split") == {"index": ["a"], "columns": columns, "data": [["a", 0.0, 0.5, 0.5]]}
     with pytest.raises(ValueError, match="none of the 1 questions"):
         metrics.ranking([1], [0], [0.5], empty="skip")
 
@@ -102,6 +102,11 @@ def test_questions_without_a_right_candidate():
         (metrics.ranking, ([1], [1], [1], "pessimistic", "drop"), "empty: one of raise, skip, zero expected"),
         (metrics.ranking, ([0, 0], [1, 0], [1, 1], "trec_eval"), "candidate_ids"),
         (metrics.ranking, ([0, 0], [1, 0], [1, 1], "trec_eval", "raise", ["a"]), "got 1 for 2 rows"),
+        (
+            metrics.of,
+            (pd.DataFrame({"question_id": ["q"] * 3, "candidate_id": [1, 2, 1], "label": [1, 0, 1], "score": 0.5}),),
+            "row 2: candidate 1",
+        ),
         (metrics.classification, ([1], [1, 0]), "shapes"),
         (metrics.classification, ([1.0], [0.3]), "class numbers"),
         (metrics.auc, ([1, 1], [0.1, 0.2]), "AUC needs examples of both classes: got 2 right of 2"),

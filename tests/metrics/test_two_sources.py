@@ -7,10 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 
-from asutil.metrics.significance import Comparison
+from asutil.metrics.rankings import of
+from asutil.metrics.significance import Comparison, paired_bootstrap
 from asutil.metrics.two_sources import SeedVariance, over_questions_and_seeds, seed_variance, smallest_effect
 
 RESULTS = Path(__file__).resolve().parents[2] / "results"
@@ -128,6 +130,23 @@ def test_equals_welchs_test_where_questions_add_nothing():
     assert tested.interval == pytest.approx(tuple(theirs.confidence_interval(0.95)))
     alone = stats.ttest_1samp(means[0], 0.7)  # an untrained encoder
     assert over_questions_and_seeds(tables[0], np.full(9, 0.7)).p_value == pytest.approx(alone.pvalue)
+
+
+def test_questions_are_matched_by_their_names():
+    """Of Series, in any order: of a system with seeds, of one without, and of a table of values by question."""
+    draw, numbers = np.random.default_rng(5), lambda test: [test.p_value, test.difference, *test.interval]
+    ours, untrained = draw.random((2, 9)), draw.random(9)
+    names = [f"q{n}" for n in range(9)]
+    seeds, other = [pd.Series(values, names) for values in ours], pd.Series(untrained, names)
+    mixed = over_questions_and_seeds([seeds[0][::-1], seeds[1].sample(frac=1, random_state=1)], other[::-1])
+    assert numbers(mixed) == pytest.approx(numbers(over_questions_and_seeds(ours, untrained)))
+    assert smallest_effect(seeds, other[::-1]) == pytest.approx(smallest_effect(ours, untrained))
+    with pytest.raises(ValueError, match="do not have the same questions"):
+        over_questions_and_seeds(seeds, other[1:])
+    ids, labels = np.repeat(names, 3), [0, 1, 0] * 9
+    tables = [pd.DataFrame({"question_id": ids, "label": labels, "score": draw.random(27)}) for _ in range(2)]
+    values = [[of(table).per_question.average_precision for table in (tables[0], second)] for second in (tables[1], tables[1][::-1])]
+    assert paired_bootstrap(*values[0]) == paired_bootstrap(*values[1]) and len(values[0][0]) == 9
 
 
 def test_two_systems_with_one_seed_share_one_estimate():

@@ -68,7 +68,7 @@ def test_the_command_line_searches_by_that_similarity(tmp_path, backbone, capsys
     assert scores["dot"] == pytest.approx(expected, abs=1e-3) and max(scores["cosine"]) <= 1.0001
 
 
-def test_prompts_are_put_before_texts(tmp_path, backbone):
+def test_prompts_are_put_before_texts(tmp_path, backbone, caplog):
     model = library_model(backbone, tmp_path / "model")
     prompts = {"query": "query: ", "document": "passage: "}
     plain, prompted = load_ranker(tmp_path / "model", "cpu"), load_ranker(tmp_path / "model", "cpu", prompts=prompts)
@@ -83,6 +83,9 @@ def test_prompts_are_put_before_texts(tmp_path, backbone):
     library_model(backbone, tmp_path / "kept", prompts=prompts)
     kept = load_ranker(tmp_path / "kept", "cpu")
     assert [score for _, score in sorted(kept.rank(QUESTION, TEXTS))] == pytest.approx(scores, abs=1e-5)
+    assert not caplog.messages
+    assert kept.encoder.encode(["mill"]) == pytest.approx(model.encode(["mill"]), abs=1e-5)
+    assert caplog.messages == ["kept: read without its prompts or roles: encode(texts, role='query'), or 'document'"]
     both = load_ranker(tmp_path / "kept", "cpu", prompts={"document": "x: "})
     assert both.encoder.encode(["mill"], role="document") == pytest.approx(model.encode(["x: mill"]), abs=1e-5)
 

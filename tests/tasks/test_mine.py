@@ -318,6 +318,24 @@ def test_no_candidate_of_dev_or_test_is_mined(tmp_path, capsys):
 # ------------------------------------------------------------------ what is refused
 
 
+def test_a_sentence_with_another_mark_at_its_end_is_the_candidate(tmp_path):
+    """The right answer of one's own question or of another one, and what is right in test: none becomes a wrong one."""
+    known = [("q1", "what river", "a river of water", 1), ("q2", "what sea", "The sea!", 1), ("q3", "what boat", "River boats", 1)]
+    for split, some in {"train": known[:2], "dev": known[2:], "test": known[2:]}.items():
+        pd.DataFrame(some, columns=["question_id", "question", "answer", "label"]).to_csv(tmp_path / f"{split}.csv", index=False)
+    (tmp_path / "lines.txt").write_text("A river of water.\nThe sea\nRiver boats.\none more river\n", encoding="utf-8")
+    mine.mine(tmp_path, tmp_path / "lines.txt", "random", tmp_path / "mined", mine.Rule(margin=None))
+    river, sea = ({*texts} for texts in mined(tmp_path / "mined").values())
+    assert river == {"The sea!", "one more river"} and sea == {"a river of water", "one more river"}
+
+
+def test_a_file_of_documents_is_refused_where_sentences_are_expected(tmp_path, data):
+    (tmp_path / "texts.jsonl").write_text(json.dumps({"text": "one"}) + "\n" + json.dumps({"text": "first\n \nsecond"}) + "\n")
+    with pytest.raises(ValueError, match=r"texts.jsonl, text 2: one sentence expected, got paragraphs; give the folder"):
+        mine.mine(data, tmp_path / "texts.jsonl", "bm25", tmp_path / "mined")
+    assert not (tmp_path / "mined").exists()
+
+
 def test_a_source_without_a_sentence_is_refused(tmp_path, data):
     (tmp_path / "empty.txt").touch()
     with pytest.raises(ValueError, match="empty.txt: expected sentences to mine from, got none"):

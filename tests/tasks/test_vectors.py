@@ -474,6 +474,7 @@ def test_the_command_line_embeds_and_finds(tmp_path, command, monkeypatch, capsy
     for model, by, given_by in (*((model, by, []) for model, by in usual.items()), ("hashed", "dot", ["--by", "dot"])):
         printed = command("search", tmp_path / "kept", "--model", model, "--question", question, "--k", 24, *given_by, "--verify")
         scores, numbers = found.search(Hashed().encode([question]), 24, by)
+        assert by != "cosine" or np.array_equal(numbers, found.search(Hashed().encode([question]), 24)[1]), "by default the encoder's own"
         lines = [line.split("\t") for line in printed.splitlines()]
         assert [line[:3] for line in lines] == [
             [str(r), f"{s:.4f}", f"a{n}" if n else "0"] for r, (s, n) in enumerate(zip(scores[0], numbers[0]), 1)

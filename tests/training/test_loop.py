@@ -419,6 +419,7 @@ def test_patience_stops_and_gives_the_best_weights_back(tmp_path, values, patien
     ("options", "message"),
     [
         ({"patience": 2}, "needs `evaluate`"),
+        ({"evaluate": scripted([0.1])[0], "patience": 2, "best_metric": "loss"}, "better where it is higher, got 'loss'; let `evaluate`"),
         ({"evaluate": scripted([0.1])[0], "patience": 2, "best_metric": "mrr"}, "should give mrr, to stop by; it gave map, p@1"),
         ({"evaluate": scripted([math.nan])[0], "evaluate_every": 3, "patience": 2}, "step 3: evaluate gave map nan"),
         ({"mlm_weight": 7.0, "model": new_model(mlm=False), "batches": Batches(mlm=False)}, "mlm_weight: the model has no masked-"),
