@@ -1,10 +1,9 @@
 """Whether the rows of a data set are in the order of its documents, where no column tells: without that order, no row has a context.
 
-The rows of a split alone can show that they are not (`check`); the documents themselves can show that they are (`count_in_order`).
+The rows of a split can show that they are not (`check`); only the documents themselves could show that they are.
 """
 
 import re
-from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -112,26 +111,3 @@ def _hashes(table, column: str) -> np.ndarray:
     starts = range(0, len(table), ROWS)
     texts = (table.slice(start, min(ROWS, len(table) - start))[column].to_numpy() for start in starts)
     return np.concatenate([pd.util.hash_array(part.astype(object), categorize=False) for part in texts])
-
-
-def count_in_order(questions, documents: Mapping[str, Iterable[str]]) -> tuple[int, int]:
-    """How many neighbours are neighbours in a document of their question, and how many have a document at all.
-
-    Args:
-        questions: of `Question`s loaded with their context.
-        documents: question text -> its documents.
-
-    Example:
-        >>> from asutil.data.answers import Candidate, Question
-        >>> count_in_order([Question("1", "who?", (Candidate("", "She.", 1, None, "Not he."),))], {"who?": ["It was her. She.  Not he."]})
-        (1, 1)
-    """
-    confirmed = total = 0
-    for question in questions:
-        texts = [" ".join(document.split()) for document in documents.get(question.text, ())]
-        if not texts:
-            continue
-        pairs = [" ".join(f"{c.text} {c.after}".split()) for c in question.candidates if c.after is not None]
-        confirmed += sum(any(pair in text for text in texts) for pair in pairs)
-        total += len(pairs)
-    return confirmed, total

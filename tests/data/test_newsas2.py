@@ -290,9 +290,6 @@ def test_a_built_folder_is_loaded_with_contexts(tmp_path):
     texts = [c.text for c in question.candidates]
     assert (question.id, question.text) == ("./cnn/stories/test1.story#0", "When was it closed?")
     assert [(c.before, c.after) for c in question.candidates] == list(zip([None, *texts[:-1]], [*texts[1:], None]))
-    documents = {q.text: [TEXT] for split in splits.values() for q in split}
-    assert document_order.count_in_order(splits["test"], documents) == (9, 9)
-    assert document_order.count_in_order(splits["test"], {"When was it closed?": [TEXT[60:]]}) == (4, 6)
     with pytest.raises(FileExistsError, match="news exists already"):
         newsas2.build(source, tmp_path / "news", splitter="blingfire")
 
