@@ -94,12 +94,8 @@ def overlap_table(data: dict, runs) -> str:
 
 @register("context-parameters", "", files=["experiments/contextual_as2.yml"])
 def parameters() -> str:
-    """How many parameters the backbones have, and what a third part of an input adds, next to the counts of the paper."""
-    return parameter_table(papers.read("contextual_as2")["parameters"])
-
-
-def parameter_table(printed: dict[str, int]) -> str:
-    """Our counts next to the printed ones, which are rounded to millions."""
+    """How many parameters the backbones have, and what a third part of an input adds, next to the paper's, rounded to millions."""
+    printed = papers.read("contextual_as2")["parameters"]
     counted = [backbone_size(**ROBERTA_BASE), backbone_size(**ELECTRA_GENERATOR), backbone_size(**ELECTRA_BASE)]
     types = [
         (f"+ token types of three parts, {name}", f"{(3 - sizes['types']) * sizes['hidden']:,}", "–")

@@ -94,12 +94,6 @@ def slot(number: int, text: str | None, role: str, positions: np.ndarray, slot_t
     return one | {"text": textwrap.shorten(text, SHOWN, placeholder=" …"), "words": ROLES[role], "places": places}
 
 
-@register("joint-parameters", "", files=["experiments/joint_inference.yml"])
-def joint_parameters() -> str:
-    """The parameters of RoBERTa-Base and what a joint model adds, beside the paper's counts of RoBERTa and of AEk."""
-    return parameter_table(*papers.read("joint_inference")["parameters"].values())
-
-
 def backbone_size(
     vocabulary: int, positions: int, types: int, hidden: int, inner: int, layers: int, embedding=None
 ) -> int:
@@ -117,10 +111,12 @@ def head_size(vectors: int, hidden: int) -> int:
     return 2 * vectors * hidden + 2
 
 
-def parameter_table(roberta: int, joint: int, k: int = K) -> str:
-    """Our counts part by part, next to the two printed ones."""
+@register("joint-parameters", "", files=["experiments/joint_inference.yml"])
+def joint_parameters() -> str:
+    """The parameters of RoBERTa-Base and what a joint model adds, beside the paper's counts of RoBERTa and of AEk."""
+    roberta, joint = papers.read("joint_inference")["parameters"].values()
     hidden, base = ROBERTA_BASE["hidden"], backbone_size(**ROBERTA_BASE)
-    types, head = k * hidden, head_size(2, hidden)
+    types, head = K * hidden, head_size(2, hidden)
     rows = [
         ("RoBERTa-Base, no pooler, no head", base, roberta),
         ("+ token types for the other slots", types, None),
@@ -132,7 +128,7 @@ def parameter_table(roberta: int, joint: int, k: int = K) -> str:
     ]
     count = lambda value: f"{value:,}" if value is not None else "–"
     body = [row(name, *numbers(count(ours), count(theirs))) for name, ours, theirs in rows]
-    caption = f"Parameters for k = {k}, two classes and vectors of {hidden}. The paper's counts: appendix C.3."
+    caption = f"Parameters for k = {K}, two classes and vectors of {hidden}. The paper's counts: appendix C.3."
     return table(caption, ["", "Counted here", "Paper"], body)
 
 

@@ -384,7 +384,7 @@ def test_parameters_of_a_joint_model_are_those_that_transformers_makes(directive
     printed = papers.read("joint_inference")["parameters"]["RoBERTa-Base"]
     assert as2_joint.backbone_size(**as2_joint.ROBERTA_BASE) == count(models[0]) == printed == 124_055_040
     assert [as2_joint.head_size(vectors, 768) for vectors in (1, 2)] == [count(head) for head in linear]
-    cells = re.findall(r'"row">([^<]*)</th><td class="as2-number">([^<]*)<', as2_joint.parameter_table(1, 2))
+    cells = re.findall(r'"row">([^<]*)</th><td class="as2-number">([^<]*)<', as2_joint.joint_parameters())
     assert dict(cells)["the joint model with AEk"] == f"{count(models[1]) + count(linear[1]):,}"
     page = fresh["papers/joint_inference/method.html"]
     assert "124,062,720" in page and "7,680" in page
