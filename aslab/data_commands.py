@@ -23,7 +23,6 @@ def _fetch(source: str, split: str, limit: int, out: Path) -> str:
     stream = hub.stream(hub_id, split, config or sources.HUB_FORMS.get(hub_id, sources.Form()).config)
     rows = tqdm(itertools.islice(stream, limit), total=limit, unit=" rows")
     table = pyarrow.Table.from_pylist(list(rows))
-    out.parent.mkdir(parents=True, exist_ok=True)
     disk.atomically(out, lambda path: pyarrow.parquet.write_table(table, path))
     return f"{table.num_rows:,} rows, {', '.join(table.column_names)}: {out}"
 

@@ -129,7 +129,6 @@ def publish(name: str, results: str | Path = "results", runs_dir: str | Path = "
     if (size := len(text.encode())) > LARGEST:
         raise ValueError(f"{folder.name}: the notebook has {size:,} bytes, at most {LARGEST:,} are expected")
     file = rundir.root() / results / "notebooks" / f"{line.name}.ipynb"
-    file.parent.mkdir(parents=True, exist_ok=True)
     # Ids of pydocs have white space, and are those of one installation.
     if line.dataset in ANSWERS and ANSWERS[line.dataset].hub_id:
         disk.atomically(file.with_suffix(TREC), lambda path: _write_trec(folder, path))

@@ -52,7 +52,6 @@ def command(measure: Callable[..., dict], *parameters: click.Parameter, example:
         if out is None:
             return None
         origin = runs.provenance()
-        out.parent.mkdir(parents=True, exist_ok=True)
         return disk.write_json(out, content | {name: origin[name] for name in ("versions", "commit", "created")})
 
     out = commands.option("--out", "also write the figures to this .json file", type=Path)

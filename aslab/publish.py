@@ -38,7 +38,6 @@ def publish(paper: str, results="results", runs_dir: str | Path = "runs", laptop
         fits = same[(same.seed == line.seed) | untrained(data, baseline)] if len(same) else same
         record = disk.sealed(_published(data, line, next(fits.itertuples(), None)))
         file = repeats.file_for(record, file, results)
-        file.parent.mkdir(parents=True, exist_ok=True)
         # One line an entry: a change of a figure is a change of its line.
         entries = [f"{json.dumps(name)}: {json.dumps(value, allow_nan=False)}" for name, value in record.items()]
         text = "{\n" + ",\n".join(entries) + "\n}\n"

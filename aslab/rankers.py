@@ -89,7 +89,6 @@ def publish(results: str | Path = "results", runs_dir: str | Path = "runs") -> l
             run = next((run for run, key in zip(newest, keys) if key == wanted), None)
             if run is not None:
                 file = rundir.root() / results / SLUG / f"{job.dataset}-{budget}.json"
-                file.parent.mkdir(parents=True, exist_ok=True)
                 written.append(disk.write_json(file, published(run.folder)))
     return written
 

@@ -18,7 +18,6 @@ def export(run: str | Path, out: str | Path) -> tuple[Path, Path]:
     if there := [path for path in files if path.exists()]:
         raise FileExistsError(f"{there[0]} exists: give another folder")
     scores = rundir.read_table(folder, numbers=("label", "score"))
-    Path(out).mkdir(parents=True, exist_ok=True)
     try:
         return write_trec(scores, *files, tag="_".join(name.split()))
     except ValueError as error:

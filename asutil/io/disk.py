@@ -39,13 +39,15 @@ PART = re.compile(r"""(?<![^/'"\s])\.(?P<name>[^/]+)\.(?P<machine>[\w-]+)\.(?P<p
 def atomically(path: Path, write) -> Path:
     """Let `write(temporary path)` write, then rename: a reader sees the old file or the whole new one, never a part.
 
-    Half-written copies of the same file that killed processes left are removed. The target of a symbolic link is replaced, not the link.
+    Missing folders above it are made. Half-written copies of the same file that killed processes left are removed. The target of a
+    symbolic link is replaced, not the link.
     Raises: OSError naming the path.
     """
     target = _target(path)
     part = _new_part(target)
     try:
         with naming(path):
+            target.parent.mkdir(parents=True, exist_ok=True)
             remove_leftovers(target)
             write(part)
             _to_disk(part)

@@ -38,7 +38,6 @@ def of_package(package: str) -> Iterator[tuple[str, str, str]]:
             docstrings.append((module, qualname, text))
             yield module, qualname, text
     try:
-        cache.parent.mkdir(parents=True, exist_ok=True)
         disk.write_json(cache, {"docstrings": docstrings})
     except OSError as error:  # without a cache the next reading takes longer, nothing else
         log.info("docstrings are parsed each time: %s", error)

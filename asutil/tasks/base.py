@@ -273,7 +273,6 @@ def _window_hash(identity: str, window: list, context: bool) -> str:
 
 
 def _write_window(path: Path, scores: pd.DataFrame) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
     table = disk.atomically(path.with_suffix(".parquet"), lambda part: scores.to_parquet(part, index=False))
     disk.write_json(path.with_suffix(".json"), {"sha256": hub.sha256(table)})
 

@@ -259,7 +259,6 @@ def scored(name: str | Path, splits: Mapping[str, Iterable], folder: str | Path)
 
 def _score(name: str | Path, splits: Mapping[str, Iterable], folder: Path) -> None:
     continued, ranker, sha256 = folder.exists(), load_ranker(name), {}
-    folder.mkdir(parents=True, exist_ok=True)
     for split, questions in splits.items():
         began = time.perf_counter()
         scores = ranker.score(questions, folder=folder / "windows")

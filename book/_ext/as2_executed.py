@@ -96,7 +96,6 @@ _RUNNING: dict[tuple, Future] = {}
 
 def _cached(path: Path, text: str, made_from: str) -> dict:
     if not path.is_file() or disk.read_json(path)["metadata"].get(MADE_FROM) != made_from:
-        path.parent.mkdir(exist_ok=True)
         disk.write_json(path, executed(text, made_from))
     return disk.read_json(path)
 
