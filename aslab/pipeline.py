@@ -222,7 +222,6 @@ def build(
 
 def _execute(jobs: list, out: Path, planned: dict, tokenizer) -> corpus_index.Corpus | None:
     """Run the one local job and join its shards, or submit the jobs to Slurm; nothing where the index is complete."""
-    out.mkdir(parents=True, exist_ok=True)
     with FileLock(out.with_name(f".{out.name}.lock"), timeout=0):
         if not (out / PLAN).is_file():
             with disk.whole_folder(out / TOKENIZER) as part:

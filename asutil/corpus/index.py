@@ -163,7 +163,6 @@ def prepare(source, tokenizer, folder, **options) -> "Corpus":
     digest = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:12]
     slug = re.sub(r"[^A-Za-z0-9]+", "-", str(source))[-40:].strip("-")
     out = Path(folder) / f"{slug}-{digest}"
-    out.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(out.with_name(f".{out.name}.lock")):  # runs that start together build it once
         if not out.is_dir():
             if others := not_read(source):

@@ -100,7 +100,6 @@ def tokenizer_for(
         return load_tokenizer(Path(source) / "tokenizer")
     key = json.dumps([sources.fingerprint_of_source(source), {name: value for name, value in form.items() if value}])
     saved = Path(folder) / f"tokenizer_{hashlib.sha256(key.encode()).hexdigest()[:12]}"
-    saved.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(saved.with_name(f".{saved.name}.lock")):  # runs that start together train it once
         if not saved.is_dir():
             limits = {name: value for name in cleaning.LIMITS if (value := form.pop(name, None))}

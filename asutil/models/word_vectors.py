@@ -110,7 +110,6 @@ def _vectors_file(model: str | Path) -> Path:
 
 def _converted(file: Path, folder: Path) -> Path:
     """The folder with a file's `vectors.npy` and `words.txt` (one word a line, in the same order)."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(folder.with_name(f".{folder.name}.lock")):  # runs that start together read the file once
         if not folder.is_dir():
             with disk.whole_folder(folder) as part:

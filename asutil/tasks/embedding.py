@@ -37,7 +37,6 @@ def embed(encoder, texts: Iterable, folder: str | Path, block: int = 1 << 14, pr
         raise ValueError(f"block: 1 or more expected, got {block}")
     if isinstance(texts, str):
         raise ValueError("texts is an iterable of texts, got one string")
-    folder.parent.mkdir(parents=True, exist_ok=True)
     blocks = _blocks_of(encoder, texts, block)
     bar = tqdm(desc="embedding", unit=" texts", disable=not progress, dynamic_ncols=True)
     with FileLock(folder.with_name(f".{folder.name}.lock")), bar:  # a second process finds the folder finished
