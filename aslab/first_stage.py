@@ -53,22 +53,16 @@ def _recall(model: str, sentences: list[str], questions: list[MiningQuestion]) -
         else:
             ranker = Neighbours(sentences, load_encoder(model), Path(folder) / "vectors")
         most = max(DEPTHS) + max(len(question.right) for question in questions)
-        ranked = [
-            (np.isin(best, one.right), scores)
-            for one, (best, scores, _) in zip(questions, ranker.ranked(questions, most))
-        ]
-    before = np.array([_before(*best) for best in ranked])
+        before = []  # wrong sentences before the first right one, those of its score among them; infinite without a right one
+        for question, (best, scores, _) in zip(questions, ranker.ranked(questions, most)):
+            right = np.isin(best, question.right)
+            before.append((scores[~right] >= scores[right].max()).sum() if right.any() else np.inf)
     recall = {}
     for depth in DEPTHS:
-        kept = int((before < depth).sum())
+        kept = int((np.array(before) < depth).sum())
         interval = significance.proportion_interval(kept / len(questions), len(questions))
         recall[str(depth)] = {"recall": kept / len(questions), "interval": interval}
     return recall
-
-
-def _before(right: np.ndarray, scores: np.ndarray) -> float:
-    """How many wrong sentences rank before the first right one, those of its score among them; infinite without a right one."""
-    return (scores[~right] >= scores[right].max()).sum() if right.any() else np.inf
 
 
 command = measured.command(

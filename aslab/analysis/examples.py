@@ -101,7 +101,11 @@ def of_pair(data: dict, pair: comparisons.Pair, rows: tuple[str, str], limit: in
 def _of_contexts(dataset: str, both, names: list[str]) -> list[Example]:
     each = [_nearest(line) for line in both]
     shared = choose(set.intersection(*map(set, each)), CONTEXTS)
-    texts = {name: (name, {}) for name in shared} | _texts_of_contexts(dataset, shared)
+    texts = {name: (name, {}) for name in shared}
+    if may_show(dataset):
+        splits = long_questions.load_evidence(dataset)
+        questions = {question.id: question for question in splits["test"] or splits["dev"]}
+        texts |= {name: (questions[name].text, _numbered(questions[name])) for name in shared if name in questions}
     ranked = {name: {row: nearest[name] for row, nearest in zip(names, each)} for name in shared}
     return [Example("", texts[name][0], ranked[name], texts[name][1]) for name in shared]
 
@@ -139,15 +143,6 @@ def _nearest(line) -> dict[str, list]:
         scores = rundir.read_table(line.folder).assign(score=lambda rows: rows["gold"])
         return {name: best_of(scores, name) for name in choose(set(scores.question_id), CONTEXTS)}
     return {entry["question_id"]: entry["candidates"] for entry in line.record.get("chosen", ())}
-
-
-def _texts_of_contexts(dataset: str, names) -> dict[str, tuple[str, dict[str, str]]]:
-    """question id -> its text, and the text of every sentence by number; empty where the data set is not here."""
-    if not may_show(dataset):
-        return {}
-    splits = long_questions.load_evidence(dataset)
-    questions = {question.id: question for question in splits["test"] or splits["dev"]}
-    return {name: (questions[name].text, _numbered(questions[name])) for name in names if name in questions}
 
 
 def _numbered(question) -> dict[str, str]:
