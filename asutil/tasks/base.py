@@ -51,7 +51,7 @@ class BaseRanker(ABC):
         identity = self._identity() if folder else None
         tables = []
         with tqdm(total=count, unit=" pairs", disable=not progress, dynamic_ncols=True) as bar:
-            for number, window in enumerate(self._windows(questions)):
+            for number, window in enumerate(windows_of(questions, whole=self.counts_words)):
                 if not folder:
                     tables.append(self._window(window, bar))
                     continue
@@ -66,13 +66,6 @@ class BaseRanker(ABC):
         if not tables:
             raise ValueError("expected questions with candidates to score, got none")
         return pd.concat(tables, ignore_index=True)
-
-    def _windows(self, questions: Iterable) -> Iterable[list]:
-        """Questions that are scored together."""
-        if not self.counts_words:
-            return windows_of(questions)
-        every = list(questions)
-        return [every] if every else []
 
     @abstractmethod
     def _window(self, questions: list, bar: tqdm) -> pd.DataFrame:
@@ -250,14 +243,14 @@ def rows_of(pairs: list[tuple[Question, Candidate]]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["question_id", "candidate_id", "label"]).astype({"label": np.int8})
 
 
-def windows_of(questions: Iterable) -> Iterator[list]:
-    """Questions in windows of some WINDOW candidates: enough to order by length, few enough for memory."""
+def windows_of(questions: Iterable, whole: bool = False) -> Iterator[list]:
+    """Questions in windows of some WINDOW candidates: enough to order by length, few enough for memory; `whole`: all in one."""
     kind = Ordered if getattr(questions, "ordered", False) else list
     window, size = kind(), 0
     for question in questions:
         window.append(question)
         size += len(question.candidates)
-        if size >= WINDOW:
+        if size >= WINDOW and not whole:
             yield window
             window, size = kind(), 0
     if size:
