@@ -11,7 +11,6 @@ import re
 import shutil
 from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
 
 from click import Choice
 from filelock import FileLock
@@ -19,6 +18,7 @@ from tqdm.auto import tqdm
 
 from asutil.corpus import arrays, cleaning, sources
 from asutil.corpus import index as corpus_index
+from asutil.corpus.plain_tokenizer import PlainTokenizer
 from asutil.io import disk, hub, remote
 
 from . import commands
@@ -111,26 +111,18 @@ class Index(PipelineStep):
         if folder.is_dir():
             return
         texts = _documents(self.source, planned, rank)
+        tokenizer = PlainTokenizer.load(self.out / TOKENIZER)  # without torch
+        tokenizer.name_or_path = planned["tokenizer"]
         options = {name: planned[name] for name in ("source", "splitter", "min_sentence_chars", *cleaning.LIMITS)}
         with self.track_time("task"):
             try:
-                counts = corpus_index.build(texts, self._tokenizer(planned), folder, **options).info
+                counts = corpus_index.build(texts, tokenizer, folder, **options).info
             except corpus_index.EmptyCorpus as error:  # a share without documents: it is left out when all are joined
                 counts = dict.fromkeys(COUNTS, 0) | {"documents_read": error.read}
                 unfinished = folder.with_name(f".{folder.name}.building")
                 disk.write_json(unfinished / "corpus.json", counts)
                 unfinished.rename(folder)
         self.stat_update("documents", value=counts["documents_read"])
-
-    def _tokenizer(self, planned: dict) -> SimpleNamespace:
-        """What an index needs of a tokenizer, set up as in `tokenizers.load_tokenizer`, without torch."""
-        from tokenizers import Tokenizer
-
-        folder = self.out / TOKENIZER
-        backend = Tokenizer.from_file(str(folder / "tokenizer.json"))
-        backend.encode_special_tokens = True
-        save = partial(shutil.copytree, folder, dirs_exist_ok=True)
-        return SimpleNamespace(backend_tokenizer=backend, name_or_path=planned["tokenizer"], save_pretrained=save)
 
 
 def join(out: Path, *_) -> None:
