@@ -176,8 +176,13 @@ def executed(results: str | Path = "results") -> list[Executed]:
         }  # notebooks of before have no time
         for line in _with(known[about["paper"]], **of_run)[:1]:
             place = {name: getattr(line, name) for name in ("row", "dataset", "budget", "seed")}
-            of_tables = _with(known[about["paper"]], **place)[0] if line.source == repeats.FOLDER else None
-            shown.append(Executed(path, content, papers.read(about["paper"]), line, of_tables))
+            same = [
+                own
+                for own in _with(known[about["paper"]], **place)
+                if repeats.key(own.record) == repeats.key(line.record)
+            ]
+            repeated = same[0] if line.source == repeats.FOLDER != same[0].source else None
+            shown.append(Executed(path, content, papers.read(about["paper"]), line, repeated))
     slugs, notebooks = papers.PAPERS, list(records.KINDS)
     return sorted(shown, key=lambda one: (slugs.index(one.data["slug"]), notebooks.index(one.line.record["notebook"])))
 

@@ -198,11 +198,11 @@ def of_vectors(folder: str, millions: float) -> dict:
     with tempfile.TemporaryDirectory(dir=folder) as temporary:
         vectors, writing = written(temporary, round(millions * 10**6), DIMENSIONS)
         tracemalloc.start()
-        vectors.search(questions, 10)
+        vectors.search(questions, 10, "dot")
         allocated = tracemalloc.get_traced_memory()[1] >> 20
         tracemalloc.stop()
         started = time.perf_counter()
-        vectors.search(questions, 10)
+        vectors.search(questions, 10, "dot")
         searching = time.perf_counter() - started
     done = {"millions": millions, "write_seconds": round(writing, 1), "search_seconds": round(searching, 3)}
     return done | {"peak_memory_mib": (idle or 0) + allocated}

@@ -74,7 +74,7 @@ def judged(data: dict, runs: pd.DataFrame) -> list[Judged]:
     """Every claim of a paper by its primary metric, and after them those of its data sets that budget laptop asks of pydocs.
 
     Holm's adjustment is over all claims that a budget plans, whatever came out: a claim that is not run or not testable has
-    p = 1. Hypotheses that were stated later, on one day, are adjusted among themselves.
+    p = 1. Hypotheses that were stated later, for one budget on one day, are adjusted among themselves.
 
     Args:
         runs: the paper's records; those of this machine are left out.

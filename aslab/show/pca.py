@@ -12,6 +12,7 @@ from sklearn.decomposition import PCA
 
 from asutil import draws
 from asutil.data.answers import Question
+from asutil.tasks.embedding import encoded
 
 from .picture import Picture
 
@@ -35,6 +36,13 @@ def chosen(questions: Iterable[Question], count: int = 40, seed: int = 0) -> lis
         texts = {label: {one.id: one.text for one in both[name].candidates if one.label == label} for label in (1, 0)}
         found.append((both[name].text, *(known[draws.choose(known, 1, seed)[0]] for known in texts.values())))
     return found
+
+
+def embedded(encoder, triplets: list[tuple[str, str, str]]) -> np.ndarray:
+    """The vectors of some texts as `chosen` gives them, (3 N, H): questions as queries, the others as documents."""
+    roles = ("query", "document", "document")
+    vectors = [encoded(encoder, list(texts), role) for texts, role in zip(zip(*triplets), roles)]
+    return np.stack(vectors, axis=1).reshape(3 * len(triplets), -1)
 
 
 def coordinates(

@@ -35,7 +35,9 @@ HUB_FORMS = {
     "vblagoje/cc_news": Form(separator="\n"),
 }
 SUFFIXES = (".parquet", ".jsonl", ".txt")
-SPLIT = re.compile(r"(train|validation|dev|test)\b.*\.(?:parquet|jsonl)$", re.I)  # a file of one split of a data set
+SPLIT = re.compile(
+    r"(train|validation|dev|test)(?![a-z])", re.I
+)  # how a file of one split of a data set begins, or its folder
 NOT_LEFT_OUT = "corpus %s: no document has %d of the %d titles of exclude_titles, such as %s"
 log = logging.getLogger(__name__)
 
@@ -88,7 +90,12 @@ def _documents_of_one(source, split, text_column, separator, exclude_titles):
         if not paths:
             holds = files.listing(remote.path_of(source))
             raise FileNotFoundError(f"corpus {source}: no .parquet, .jsonl or .txt file; it holds {holds}")
-        of_splits = {split[1].lower(): path.name for path in paths if (split := SPLIT.match(path.name))}
+        names = (
+            (path, SPLIT.match(path.name) or SPLIT.fullmatch(path.parent.name))
+            for path in paths
+            if path.suffix != ".txt"
+        )
+        of_splits = {name[1].lower(): path.name for path, name in names if name}
         if "train" in of_splits and len(of_splits) > 1:
             names = ", ".join(of_splits.values())
             log.warning("corpus %s: all of its files are read, though splits are among them: %s", source, names)
@@ -210,8 +217,8 @@ def _texts(source: str, rows, column: str, separator: str, exclude_titles: froze
             left_out.add(title)
         elif separator == "\n\n":
             yield text
-        else:  # blocks of markup go before a line of them can become a paragraph; a separator as </p> before the other tags
-            yield (cleaning.without_blocks if "<" in separator else cleaning.without_markup)(text).split(separator)
+        else:  # blocks of markup go before a line of them can become a paragraph; tags go with the paragraph that they stand in
+            yield cleaning.without_blocks(text).split(separator)
     if others := set(exclude_titles) - left_out:
         log.warning(NOT_LEFT_OUT, source, len(others), len(exclude_titles), min(others))
 

@@ -88,7 +88,9 @@ def of(scores: pd.DataFrame, **options) -> Ranking:
 
     Raises: as `ranking`, and ValueError naming the row of a candidate that a question has twice, where there is a candidate_id.
     """
-    if "candidate_id" in scores and (again := scores.duplicated(["question_id", "candidate_id"])).any():
+    ids = scores.get("candidate_id", pd.Series("", scores.index))
+    again = scores.assign(candidate_id=ids).duplicated(["question_id", "candidate_id"]) & ids.notna() & (ids != "")
+    if again.any():
         row = int(again.argmax())
         question, candidate = scores.iloc[row][["question_id", "candidate_id"]]
         expected = "the scores of one ranker and one seed are expected"

@@ -31,14 +31,14 @@ def seed_variance(*systems) -> SeedVariance:
 
     v = variance of the seeds' means,  e = residual mean square of the two-way layout of seeds x questions
     variance = max(0, v - e / n),  freedom = (v - e / n)^2 / (v^2 / f + (e / n)^2 / (f (n - 1))),  f = sum of S - 1
-    Shapes: each system (S, n): S seeds, n questions
+    Shapes: each system (S, n): S seeds, n questions; lists of Series, one a seed, are matched by their questions
     Returns: a SeedVariance; freedom is that of Satterthwaite, and 0 where the variance is 0; most is f.
     Raises: ValueError for a system with fewer than two seeds or questions, or for unequal numbers of questions.
     Example:
         >>> seed_variance([[0.25, 0.5, 0.75], [0.5, 0.5, 1.25]])  # v = 1/32, e = 1/32, n = 3, f = 1
         SeedVariance(variance=0.0208..., freedom=0.4210..., most=1)
     """
-    tables = [_table(values, f"system {number}") for number, values in enumerate(systems, start=1)]
+    tables = [_table(values, f"system {number}") for number, values in enumerate(_matched(systems), start=1)]
     sizes = [table.shape for table in tables]
     if not tables or min(min(size) for size in sizes) < 2 or len({questions for _, questions in sizes}) > 1:
         came = ", ".join(f"{seeds} x {questions}" for seeds, questions in sizes)
@@ -100,7 +100,7 @@ def smallest_effect(ours, baseline, borrowed: SeedVariance | None = None) -> flo
 
 def _both_sources(ours, baseline, borrowed: SeedVariance | None) -> tuple[float, float, float]:
     """Difference, its variance from questions and seeds, and the degrees of freedom of that variance."""
-    ours, baseline = _matched(ours, baseline)
+    ours, baseline = _matched([ours, baseline])
     systems = {"ours": _table(ours, "ours"), "baseline": _table(baseline, "baseline")}
     sizes = {table.shape[1] for table in systems.values()}
     if len(sizes) > 1 or min(sizes) < 2:
@@ -128,19 +128,21 @@ def _both_sources(ours, baseline, borrowed: SeedVariance | None) -> tuple[float,
     return float(deltas.mean()), variance, freedom
 
 
-def _matched(ours, baseline) -> tuple:
-    """Both with the questions of `ours` in their order, where both name them: a Series, or a list of them, one a seed."""
-    of_seeds = lambda values: (
-        isinstance(values, list | tuple) and values and all(isinstance(own, pd.Series) for own in values)
-    )
-    ours, baseline = (pd.DataFrame(values) if of_seeds(values) else values for values in (ours, baseline))
-    if not all(isinstance(values, pd.Series | pd.DataFrame) for values in (ours, baseline)):
-        return ours, baseline
-    questions, others = (
-        values.columns if isinstance(values, pd.DataFrame) else values.index for values in (ours, baseline)
-    )
-    require_same_questions(pd.Series(0, questions), pd.Series(0, others))
-    return ours, baseline.T.loc[questions].T
+def _matched(systems) -> list:
+    """The values of systems, those of all that name their questions (a Series, or a list of them, one a seed) in the order of the first."""
+    matched, first = [], None
+    for values in systems:
+        if isinstance(values, list | tuple) and values and all(isinstance(own, pd.Series) for own in values):
+            for own in values[1:]:
+                require_same_questions(values[0], own)
+            values = pd.DataFrame(list(values))
+        if isinstance(values, pd.Series | pd.DataFrame):
+            questions = values.T.index
+            first = questions if first is None else first
+            require_same_questions(pd.Series(0, first), pd.Series(0, questions))
+            values = values.T.loc[first].T
+        matched.append(values)
+    return matched
 
 
 def _table(values, name: str) -> np.ndarray:

@@ -256,10 +256,8 @@ class SentenceTransformerEncoder:
         Args:
             role: "query" or "document" for an asymmetric model, which is read without its prompts where none is given, with a warning.
         """
-        if role is None and self.asymmetric:
-            log.warning(
-                "%s: read without its prompts or roles: encode(texts, role='query'), or 'document'", self.folder.name
-            )
+        if role is None and self.asymmetric and not self.model.default_prompt_name:
+            log.warning("%s: read without its prompts: encode(texts, role='query'), or 'document'", self.folder.name)
         methods = {None: self.model.encode, "query": self.model.encode_query, "document": self.model.encode_document}
         vectors = methods[role](list(texts), show_progress_bar=False, convert_to_numpy=True)
         return np.asarray(vectors, np.float32).reshape(len(texts), self.dimensions)

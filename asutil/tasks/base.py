@@ -47,7 +47,9 @@ class BaseRanker(ABC):
             sizes = [len(question.candidates) for question in questions]
             count = sum(sizes)
             if without := sizes.count(0):
-                log.warning("%d questions have no candidates: the scores lack them, so no metric counts them", without)
+                log.warning(
+                    "questions without candidates: %d of %d; no metric of these scores counts them", without, len(sizes)
+                )
         identity = self._identity() if folder else None
         tables = []
         with tqdm(total=count, unit=" pairs", disable=not progress, dynamic_ncols=True) as bar:
@@ -55,7 +57,7 @@ class BaseRanker(ABC):
                 if not folder:
                     tables.append(self._window(window, bar))
                     continue
-                path = Path(folder) / f"window-{number:05d}-{_window_hash(identity, window, self.reads_contexts)}"
+                path = Path(folder) / f"window-{number:05d}-{window_hash(identity, window, self.reads_contexts)}"
                 scores = _read_window(path)
                 if scores is None:
                     scores = self._window(window, bar)
@@ -257,7 +259,7 @@ def windows_of(questions: Iterable, whole: bool = False) -> Iterator[list]:
         yield window
 
 
-def _window_hash(identity: str, window: list, context: bool) -> str:
+def window_hash(identity: str, window: list, context: bool) -> str:
     rows = [
         [q.id, q.text, [[c.id, c.text, int(c.label), *[c.before, c.after] * context] for c in q.candidates]]
         for q in window

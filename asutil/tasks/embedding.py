@@ -148,8 +148,5 @@ def _write_at(path: Path, start: int, *pieces) -> int:
 
 
 def _write_info(part: Path, encoder, done: list, **more) -> None:
-    from . import nearest  # which reads this module
-
-    info = {"encoder": encoder.identity, "rank_by": nearest.usual_of_vectors(encoder), "dimensions": encoder.dimensions}
-    info |= {"texts": done[-1]["texts"], "blocks": done}
+    info = {"encoder": encoder.identity, "dimensions": encoder.dimensions, "texts": done[-1]["texts"], "blocks": done}
     disk.write_json(part / INFO, info | more)

@@ -120,8 +120,8 @@ def mine(
     """Write a data set with mined negatives in its train split; dev and test are written as they are.
 
     What is ranked for a training question: the right candidates of all training questions, and the sentences. The question's own
-    candidates never become negatives, nor do those of a question with the same text; white space and case do not count. Sentences
-    that are candidates of dev or test questions are left out, unless they are right candidates of training questions.
+    candidates never become negatives, nor do those of a question with the same text; white space, case and marks at the end do not
+    count. Sentences that are candidates of dev or test questions are left out, unless they are right candidates of training questions.
 
     Args:
         dataset: as `load_answers` reads it under the protocol, with at most `limit` questions a split.
@@ -198,8 +198,8 @@ def _sentences(source: str | Path, train: Split) -> Iterator[str]:
                 yield from split(paragraph)
     else:
         for number, (_, text) in enumerate(vectors.read(source, COLUMNS), 1):
-            if cleaning.BLANK_LINE.search(text):
-                advice = "give the folder of the file, whose documents are parted into sentences"
+            if cleaning.BLANK_LINE.search(text.strip()):
+                advice = "documents are split into sentences where they stand in a folder, as .jsonl, .parquet or .txt"
                 raise ValueError(f"{source}, text {number}: one sentence expected, got paragraphs; {advice}")
             yield text
 

@@ -1,5 +1,6 @@
 """Rankers by name: fine-tuned models, cross-encoders of others, BM25; and their scores for a data set."""
 
+import hashlib
 import logging
 import shutil
 import time
@@ -245,16 +246,21 @@ def scored(name: str | Path, splits: Mapping[str, Iterable], folder: str | Path)
     if not (folder / "figures.json").is_file():
         _score(name, splits, folder)
     figures = disk.read_json(folder / "figures.json")
-    if (of := figures.pop("ranker", str(name))) != str(name):
-        raise ValueError(f"{folder} has the scores of {of}, expected those of {name}: take another folder")
+    came, kept = _scored_from(name, splits), figures.pop("of", None)
+    if kept and (wrong := [what for what, own in came.items() if kept.get(what) != own]):
+        raise ValueError(f"{folder}: its scores are not those of this {wrong[0]}: take another folder")
     sha256 = figures.pop("sha256")
     tables = {split: pd.read_parquet(disk.check(folder / f"{split}.parquet", sha256[split])) for split in splits}
-    for split, questions in splits.items():
-        if tables[split].candidate_id.tolist() != [
-            candidate.id for question in questions for candidate in question.candidates
-        ]:
-            raise ValueError(f"{folder} has the scores of other questions of {split}: take another folder")
     return tables, figures
+
+
+def _scored_from(name: str | Path, splits: Mapping[str, Iterable]) -> dict[str, str]:
+    """What kept scores are known by: the ranker without the folders that it lies in, and a hash of each split's questions."""
+    known = {"ranker": Path(name).name}
+    for split, questions in splits.items():
+        windows = "".join(base.window_hash("", window, True) for window in base.windows_of(questions))
+        known[f"{split} split"] = hashlib.sha256(windows.encode()).hexdigest()
+    return known
 
 
 def _score(name: str | Path, splits: Mapping[str, Iterable], folder: Path) -> None:
@@ -267,7 +273,7 @@ def _score(name: str | Path, splits: Mapping[str, Iterable], folder: Path) -> No
         sha256[split] = hub.sha256(disk.atomically(folder / f"{split}.parquet", write))
     weights = [tensor for module in _modules(ranker) for tensor in module.parameters()]
     figures = {
-        "ranker": str(name),
+        "of": _scored_from(name, splits),
         "parameters": sum(tensor.numel() for tensor in weights),
         "weights_mb": sum(tensor.numel() * tensor.element_size() for tensor in weights) / 1e6,
         "seconds_a_question": None if continued else seconds,

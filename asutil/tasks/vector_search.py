@@ -83,9 +83,7 @@ class Vectors:
             raise ValueError(f"{self.folder / VECTORS} is damaged: vector {np.isfinite(norms).argmin()} is not finite")
         return norms.astype(np.float32)
 
-    def search(
-        self, questions: np.ndarray, k: int, by: str | None = None, block: int = 1 << 16
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def search(self, questions: np.ndarray, k: int, by: str, block: int = 1 << 16) -> tuple[np.ndarray, np.ndarray]:
         """The k best vectors of each question, exactly, whatever the block size.
 
         dot: u.v;  cosine: u.v / (|u| |v|), 0 where a vector is 0;  distance: -|u - v|;  manhattan: -sum_i |u_i - v_i|
@@ -94,10 +92,9 @@ class Vectors:
 
         Shapes: (Q, H) float32 -> scores (Q, min(k, N)) float32, numbers (Q, min(k, N)) int64; best first
         Args:
-            by: default: what their encoder ranks by, as vectors.json has it; of vectors without that, dot.
+            by: what the encoder ranks by, as `nearest.usual_of_vectors` says.
             block: vectors that are compared at a time; memory is bounded by it and by Q x k.
         """
-        by = by or self.info.get("rank_by", "dot")
         if by not in BY or k < 1 or block < 1:
             came = f"{by!r}, {k} and {block}"
             raise ValueError(f"by, one of {', '.join(BY)}, k and block of 1 or more expected, got {came}")

@@ -54,7 +54,11 @@ class Options:
         require_one_of("precision", self.precision, ("auto", "fp32", "bf16"))
         if self.patience is not None and self.evaluate is None:
             raise ValueError("patience needs `evaluate`, which gives the metric to wait for")
-        if self.patience is not None and "loss" in self.best_metric:
+        if (
+            self.patience is not None
+            and self.best_metric.endswith("loss")
+            and not self.best_metric.startswith(("-", "neg"))
+        ):
             advice = "let `evaluate` give the negative of a loss under another name"
             raise ValueError(
                 f"best_metric: a metric that is better where it is higher, got {self.best_metric!r}; {advice}"

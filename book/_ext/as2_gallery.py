@@ -126,5 +126,6 @@ def gallery() -> str:
 
 def card(one: Executed) -> dict:
     model = records.backbone(one.line).rsplit("/", 1)[-1]
-    run = f"notebook {one.line.record['notebook']}, {one.line.budget} budget, seed {one.line.seed}, model {model}"
+    seed = f"seed {one.line.seed}{' again' * bool(one.repeated)}"
+    run = f"notebook {one.line.record['notebook']}, {one.line.budget} budget, {seed}, model {model}"
     return {"page": one.path.stem, "title": title_of(one), "lines": [one.data["title"], run, summary(one)]}

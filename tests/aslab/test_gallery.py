@@ -191,10 +191,16 @@ def project(tmp_path, monkeypatch):
 
 
 def test_the_notebook_of_a_repeat_has_its_figures_and_names_the_run_of_the_tables(executed, project):
-    """The same run made again, with another MAP; and in another precision, so that its name and hash are others."""
+    """The same run made again, with another MAP; in another precision, so that its name and hash are others; and with another rate."""
     one = next(one for one in executed.values() if one.line.dataset == "pydocs" and not one.repeated)
-    for map_, name in ((0.25, one.line.name), (0.5, f"{one.line.name[:-12]}0123456789ab")):
-        again = one.line.record | {"name": name, "hash": name[-12:], "created": f"2026-12-0{int(4 * map_)}T10:00:00+00:00"}
+    for map_, digits, changed in ((0.25, one.path.stem[-12:], {}), (0.5, "0123456789ab", {}), (0.75, "ab0123456789", {"peak_lr": 1.0})):
+        name = f"{one.path.stem[:-12]}{digits}"
+        again = one.line.record | {
+            "settings": one.line.record["settings"] | changed,
+            "name": name,
+            "hash": name[-12:],
+            "created": f"2026-12-0{int(4 * map_)}T10:00:00+00:00",
+        }
         again |= {"metrics": one.line.record["metrics"] | {"test": one.line.record["metrics"]["test"] | {"map": map_}}}
         folder = project / "runs" / name
         folder.mkdir(parents=True)
@@ -203,7 +209,8 @@ def test_the_notebook_of_a_repeat_has_its_figures_and_names_the_run_of_the_table
         disk.write_json(repeats.path_of(again), again)
         gallery.publish(name, runs_dir=project / "runs")
         (shown,) = [other for other in gallery.executed() if other.path.stem == name]
-        assert shown.line.record["metrics"]["test"]["map"] == map_ and shown.repeated.record == one.line.record
+        assert shown.line.record["metrics"]["test"]["map"] == map_
+        assert shown.repeated is None if changed else shown.repeated.record == one.line.record
 
 
 def test_a_notebook_that_was_changed_by_hand_is_named(project):

@@ -141,8 +141,10 @@ def test_questions_are_matched_by_their_names():
     mixed = over_questions_and_seeds([seeds[0][::-1], seeds[1].sample(frac=1, random_state=1)], other[::-1])
     assert numbers(mixed) == pytest.approx(numbers(over_questions_and_seeds(ours, untrained)))
     assert smallest_effect(seeds, other[::-1]) == pytest.approx(smallest_effect(ours, untrained))
-    with pytest.raises(ValueError, match="do not have the same questions"):
-        over_questions_and_seeds(seeds, other[1:])
+    assert seed_variance([seeds[0], seeds[1][::-1]]) == seed_variance(ours) != seed_variance([ours[0], ours[1][::-1]])
+    for wrong in ((seeds, other[1:]), ([seeds[0], seeds[1][1:]], other)):
+        with pytest.raises(ValueError, match="do not have the same questions"):
+            over_questions_and_seeds(*wrong)
     ids, labels = np.repeat(names, 3), [0, 1, 0] * 9
     tables = [pd.DataFrame({"question_id": ids, "label": labels, "score": draw.random(27)}) for _ in range(2)]
     values = [[of(table).per_question.average_precision for table in (tables[0], second)] for second in (tables[1], tables[1][::-1])]

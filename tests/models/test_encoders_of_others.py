@@ -85,7 +85,7 @@ def test_prompts_are_put_before_texts(tmp_path, backbone, caplog):
     assert [score for _, score in sorted(kept.rank(QUESTION, TEXTS))] == pytest.approx(scores, abs=1e-5)
     assert not caplog.messages
     assert kept.encoder.encode(["mill"]) == pytest.approx(model.encode(["mill"]), abs=1e-5)
-    assert caplog.messages == ["kept: read without its prompts or roles: encode(texts, role='query'), or 'document'"]
+    assert caplog.messages == ["kept: read without its prompts: encode(texts, role='query'), or 'document'"]
     both = load_ranker(tmp_path / "kept", "cpu", prompts={"document": "x: "})
     assert both.encoder.encode(["mill"], role="document") == pytest.approx(model.encode(["x: mill"]), abs=1e-5)
 

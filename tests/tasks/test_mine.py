@@ -331,7 +331,7 @@ def test_a_sentence_with_another_mark_at_its_end_is_the_candidate(tmp_path):
 
 def test_a_file_of_documents_is_refused_where_sentences_are_expected(tmp_path, data):
     (tmp_path / "texts.jsonl").write_text(json.dumps({"text": "one"}) + "\n" + json.dumps({"text": "first\n \nsecond"}) + "\n")
-    with pytest.raises(ValueError, match=r"texts.jsonl, text 2: one sentence expected, got paragraphs; give the folder"):
+    with pytest.raises(ValueError, match=r"texts.jsonl, text 2: one sentence expected, got paragraphs; documents are split"):
         mine.mine(data, tmp_path / "texts.jsonl", "bm25", tmp_path / "mined")
     assert not (tmp_path / "mined").exists()
 

@@ -110,15 +110,15 @@ def test_no_questions_are_refused_and_stopped_scores_are_kept(tmp_path):
 def test_kept_scores_are_of_the_ranker_and_the_questions_that_they_are_asked_of(tmp_path):
     scores, _ = rankers.scored("bm25", {"test": [asked(1)]}, tmp_path / "bm25")
     assert rankers.scored("bm25", {"test": [asked(1)]}, tmp_path / "bm25")[0]["test"].equals(scores["test"])
-    with pytest.raises(ValueError, match="bm25 has the scores of other questions of test"):
-        rankers.scored("bm25", {"test": [asked(2)]}, tmp_path / "bm25")
-    with pytest.raises(ValueError, match="bm25 has the scores of bm25, expected those of pydocs_roberta"):
+    with pytest.raises(ValueError, match="bm25: its scores are not those of this test split: take another folder"):
+        rankers.scored("bm25", {"test": [replace(asked(1), text="where else?")]}, tmp_path / "bm25")
+    with pytest.raises(ValueError, match="bm25: its scores are not those of this ranker"):
         rankers.scored("pydocs_roberta", {"test": [asked(1)]}, tmp_path / "bm25")
 
 
 def test_questions_without_candidates_are_told(caplog):
     scores = load_ranker("bm25").score([asked(1), Question("q2", "where?", ())])
-    assert set(scores.question_id) == {"q1"} and caplog.messages[0].startswith("1 questions have no candidates")
+    assert set(scores.question_id) == {"q1"} and caplog.messages[0].startswith("questions without candidates: 1 of 2")
 
 
 def test_probabilities_and_the_answer_of_a_calibrated_ranker():

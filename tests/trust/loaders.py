@@ -362,7 +362,7 @@ def vectors_opened(path: Path) -> None:
     found = vectors.Vectors.open(path.parent, verify=path.name != vectors.INFO)
     same(len(found), 9, "vectors")
     same(found.texts(range(9)), [row["answer"] for row in TEXTS], "texts")
-    scores, numbers = found.search(np.ones((1, 4), np.float32), 9)
+    scores, numbers = found.search(np.ones((1, 4), np.float32), 9, "dot")
     same([np.isfinite(scores).all(), sorted(numbers[0].tolist())], [True, [*range(9)]], "numbers found")
     found.texts(range(9), "id")
 
