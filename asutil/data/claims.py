@@ -4,6 +4,7 @@ The form is KernelGAT's: a JSON object a line with id, claim, label and evidence
 """
 
 import json
+import logging
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from .splits import Examples
 LABELS = ("SUPPORTS", "NOT ENOUGH INFO", "REFUTES")  # a label is a number: 0, 1, 2
 MOST = 5  # pieces of evidence that a claim keeps, the first ones: what KernelGAT and the paper read
 FILES = ("{}.jsonl", "{}.json", "bert_{}.json", "bert_{}.jsonl")
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +79,22 @@ def load_claims(
             _check_counts(loaded[split].report, expected, f"{name}, {split} ({paths[split].name})")
         if name not in CLAIMS:
             splits.warn_of_shared(loaded, lambda claim: [claim.text], name)
+            _warn_of_evidence_that_tells(loaded["train"], name)
     return {split: claims.limited(limits[split]) for split, claims in loaded.items()}
+
+
+def _warn_of_evidence_that_tells(claims: Claims, name) -> None:
+    """Say where the claims of one label have evidence and those of another have none: a model needs to read neither then."""
+    shares = {}
+    for number, label in enumerate(LABELS):
+        if known := [bool(claim.evidence) for claim in claims if claim.label == number]:
+            shares[label] = sum(known) / len(known)
+    least, most = (pick(shares, key=shares.get, default=None) for pick in (min, max))
+    if shares and shares[least] < 0.1 and shares[most] > 0.9:
+        log.warning(
+            "%s: claims labelled %s have no evidence, those labelled %s have: its absence tells the label; give all of them some",
+            *(name, least, most),
+        )
 
 
 def fingerprint_of_claims(name) -> str:

@@ -207,7 +207,7 @@ def _own(name) -> dict[str, LongQuestions]:
             for number, question in enumerate(splits[split], 1):
                 _check_own(question, f"{path.name} line {number}", first_of_form)
     if not released:
-        warn_of_shared(splits, lambda question: [question.text, str(question.passages[0])], name)
+        warn_of_shared(splits, lambda question: [question.text, *sorted(map(str, question.passages))], name)
     return splits
 
 

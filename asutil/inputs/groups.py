@@ -92,8 +92,10 @@ class Groups(Lists):
         return texts.transform("mean").to_numpy(scores.dtype)
 
     def are_cut(self, max_tokens: int) -> np.ndarray:
-        """Which candidates are longer than their slot. Shapes: (N,) bool"""
-        return self._pairs.are_cut(max_tokens // (self.k + 1), self.template)
+        """Which candidates are longer than their slot, or have a question that is. Shapes: (N,) bool"""
+        slot = max_tokens // (self.k + 1)
+        questions = self._pairs.questions(np.arange(len(self.owners)))[1] + self.template.added > slot
+        return self._pairs.are_cut(slot, self.template) | questions
 
     def join(self, members: np.ndarray, max_tokens: int) -> ragged.Ragged:
         """Joint examples of questions and candidates, every text cut to L = max_tokens / (k + 1). Shapes: (B, k) -> B examples"""

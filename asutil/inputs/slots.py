@@ -21,7 +21,7 @@ class Slots:
     Deviation: D-79.
     """
 
-    UNIT = "pieces of evidence"  # of what `are_cut` counts
+    UNIT = "claims and pieces of evidence"  # of what `are_cut` counts
     parts = 1  # texts between the special tokens of one encoding
 
     def __init__(self, tokenizer, claims: Sequence[Claim], k: int):
@@ -41,9 +41,8 @@ class Slots:
         return len(self._rows)
 
     def are_cut(self, max_tokens: int) -> np.ndarray:
-        """Which pieces of evidence are longer than their slot. Shapes: (N,) bool"""
-        rows = self._rows[:, 1:]
-        return self._lengths[rows[rows >= 0]] + self.template.added > max_tokens // (self.k + 1)
+        """Which claims and pieces of evidence are longer than their slot. Shapes: (N,) bool"""
+        return self._lengths[self._rows[self._rows >= 0]] + self.template.added > max_tokens // (self.k + 1)
 
     def join(self, numbers: np.ndarray, max_tokens: int) -> Ragged:
         """The inputs of some claims. Shapes: (B,) -> B examples of k + 1 slots"""

@@ -4,7 +4,7 @@ import hashlib
 import json
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import replace
 from pathlib import Path
 
@@ -182,6 +182,10 @@ def as_question(question: str, candidates: list[str], contexts: list[tuple] | No
     """A question without ids and labels, as `score` takes it. Raises: ValueError for arguments that do not fit."""
     if isinstance(candidates, str):
         raise ValueError(f"candidates: a list of texts expected, got one text, {candidates!r:.80}")
+    if isinstance(
+        candidates, Mapping | Set | pd.DataFrame
+    ):  # of which a list has the keys, no order, or the columns' names
+        raise ValueError(f"candidates: a list of texts expected, got a {type(candidates).__name__}")
     candidates = list(candidates)  # a column of a table, too
     texts = {"question": question} | {f"candidates[{n}]": text for n, text in enumerate(candidates)}
     for place, text in texts.items():
@@ -189,7 +193,7 @@ def as_question(question: str, candidates: list[str], contexts: list[tuple] | No
             raise ValueError(f"{place}: a text expected, got {text!r:.80}")
     contexts = [(None, None)] * len(candidates) if contexts is None else contexts
     for context in contexts:
-        if isinstance(context, str) or len(context) != 2:
+        if isinstance(context, str | Mapping | Set) or len(context) != 2:
             raise ValueError(f"contexts: (sentence before, sentence after) of each candidate expected, got {context!r}")
     if len(contexts) != len(candidates):
         raise ValueError(f"contexts: one for each of the {len(candidates)} candidates expected, got {len(contexts)}")

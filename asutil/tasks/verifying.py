@@ -60,6 +60,7 @@ def predict(model: JointEncoder, claims: Sequence[Claim], max_tokens: int, progr
 def _window(model, claims, max_tokens: int, scores: torch.Tensor, bar) -> None:
     """Fill in the scores of some claims."""
     inputs, numbers = inputs_of(model, claims), np.arange(len(claims))
+    scoring.tell_cut(model, inputs.are_cut(max_tokens), max_tokens, inputs.UNIT)
     micro_tokens = TOKENS_ON_GPU if scores.device.type == "cuda" else TOKENS_ON_CPU
     # Ordered by length, so the claims come in another order: their numbers take the place of the labels.
     micro_batches = inputs.laid_out(inputs.join(numbers, max_tokens), numbers, numbers, micro_tokens)

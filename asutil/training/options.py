@@ -26,8 +26,8 @@ class Options:
         launch: starts processes that train instead of this one, and leave a checkpoint of the last step in the folder.
         on_log: called with every row of the log, in the first process: `lambda row: wandb.log(row, step=row["step"])`.
         progress: whether a bar, the number of steps and the expected time are shown.
-    Raises: ValueError for an unknown precision, for patience without `evaluate` or by a loss, and for a weight of a part that the model
-        lacks.
+    Raises: ValueError for an unknown precision, for patience without evaluations or by a loss, for a warm-up of a part of a step, and for
+        a weight of a part that the model lacks.
     """
 
     peak_lr: float
@@ -52,8 +52,12 @@ class Options:
 
     def __post_init__(self):
         require_one_of("precision", self.precision, ("auto", "fp32", "bf16"))
-        if self.patience is not None and self.evaluate is None:
-            raise ValueError("patience needs `evaluate`, which gives the metric to wait for")
+        if self.patience is not None and (self.evaluate is None or not self.evaluate_every):
+            raise ValueError("patience needs `evaluate`, which gives the metric to wait for, and `evaluate_every`")
+        if self.warmup_steps != int(self.warmup_steps):
+            raise ValueError(
+                f"warmup_steps: a whole number of steps expected, no share of them, got {self.warmup_steps}"
+            )
         if (
             self.patience is not None
             and self.best_metric.endswith("loss")

@@ -319,6 +319,10 @@ class StepTrainer:
             if processes.first():
                 self.sums.copy_(torch.tensor(progress["sums"]))
             checkpoints.load(checkpoint, self.model, self.optimizer)
+            if self.ended() and processes.first():
+                log.warning(
+                    "%s: finished before, with these settings and this first batch: nothing is trained", self.folder
+                )
         if processes.first():
             (self.folder / "checkpoints").mkdir(parents=True, exist_ok=True)
             lines = "".join(json.dumps(row) + "\n" for row in self.rows)

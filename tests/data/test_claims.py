@@ -71,6 +71,20 @@ def test_fever_by_hand(fever):
     assert claims.load_claims is load_claims
 
 
+def test_evidence_that_one_label_alone_lacks_is_warned_of(folder, caplog):
+    rows = [
+        row(n, f"It rains {n}.", label=label, evidence=[PIECE] * (label != "NOT ENOUGH INFO")) for n, label in enumerate(claims.LABELS * 2)
+    ]
+    write(folder / "train.jsonl", rows)
+    load_claims(folder)
+    (told,) = [text for text in caplog.messages if "labelled" in text]
+    assert told.startswith(f"{folder}: claims labelled NOT ENOUGH INFO have no evidence, those labelled SUPPORTS have: its absence tells")
+    caplog.clear()
+    write(folder / "train.jsonl", [*rows, row(9, "It rains, too.", label="NOT ENOUGH INFO")])
+    load_claims(folder)
+    assert not [text for text in caplog.messages if "labelled" in text]
+
+
 def test_claims_of_two_splits_are_warned_of(folder, caplog):
     for split, text in {"train": "It rains.", "dev": "It snows."}.items():
         write(folder / f"{split}.jsonl", [row(1, text), row(2, f"{text} Today.")])

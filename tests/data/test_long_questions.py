@@ -368,9 +368,10 @@ def folder(tmp_path):
 
 
 def test_a_folder(folder, caplog):
-    write(folder / "test.jsonl", [row("c", passages=PASSAGES[::-1]), row("d", question="HOW is  it")])  # another context, a copy
+    copies = [row("c", passages=PASSAGES[::-1]), row("d", question="HOW is  it")]
+    write(folder / "test.jsonl", [*copies, row("e", passages=PASSAGES[:1])])  # the last one has another context
     load_evidence(folder)
-    copies = ["2 of 2 dev questions are in train", "1 of 2 test questions are in train", "1 of 2 test questions are in dev"]
+    copies = ["2 of 2 dev questions are in train", "2 of 3 test questions are in train", "2 of 3 test questions are in dev"]
     assert caplog.messages == [f"{folder}: {text}, too" for text in copies]
     (folder / "test.jsonl").unlink()
     splits = load_evidence(folder)

@@ -202,7 +202,10 @@ def test_rankers_are_compared_on_the_same_questions_and_their_scores_are_kept(li
     assert each[finetuned.name].reciprocal_rank.mean() == pytest.approx(own["metrics"]["test"]["mrr"], abs=1e-6)
     assert str(folder) not in json.dumps(published)
     kept = next(path.parent for path in (folder / "shared" / "scores").glob("*/figures.json") if json.loads(path.read_text())["parameters"])
-    questions, name = {"test": answers.load_answers(questions_file)["test"]}, json.loads((kept / "figures.json").read_text())["of"]["ranker"]
+    questions, name = (
+        {"test": answers.load_answers(questions_file)["test"]},
+        json.loads((kept / "figures.json").read_text())["of"]["ranker"],
+    )
     with pytest.MonkeyPatch.context() as patched:
         patched.delattr(rankers, "load_ranker")
         tables, figures = rankers.scored(name, questions, kept)

@@ -13,7 +13,7 @@ from asutil.data import answers, baseline_scores
 from asutil.data.questions import Candidate, Question
 from asutil.io import disk
 from asutil.metrics import calibration
-from asutil.tasks import rankers
+from asutil.tasks import base, rankers
 
 from ..data.test_baselines import slow_bm25
 
@@ -46,6 +46,9 @@ def test_bm25_with_nothing_to_compare():
     [
         (("mill", ["river"], [(None, None)]), "it takes no contexts"),
         (("mill", "river"), "a list of texts expected, got one text"),
+        (("mill", {"a": "river"}), "a list of texts expected, got a dict"),
+        (("mill", {"river", "sea"}), "a list of texts expected, got a set"),
+        (("mill", pd.DataFrame({"answer": ["river"]})), "a list of texts expected, got a DataFrame"),
         (("Why?", ["So.", None]), r"candidates\[1\]: a text expected, got"),
         ((7, ["So."]), "question: a text expected, got"),
         ((["a", "b"], [TEXTS]), "candidates: one list for each of the 2 questions expected, got 1"),
@@ -56,6 +59,11 @@ def test_bm25_with_nothing_to_compare():
 def test_what_cannot_be_ranked_is_refused(given, words):
     with pytest.raises(ValueError, match=words):
         load_ranker("bm25").rank(*given)
+
+
+def test_contexts_are_pairs_and_no_dictionaries():
+    with pytest.raises(ValueError, match=r"\(sentence before, sentence after\) of each candidate expected, got \{'before'"):
+        base.as_question("mill", ["river"], [{"before": "So.", "after": None}])
 
 
 WRONG = [Question(q.id, q.text, tuple(replace(c, label=1 - c.label) for c in q.candidates)) for q in map(asked, range(1, 5))]

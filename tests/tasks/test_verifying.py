@@ -96,7 +96,7 @@ def test_slots_are_the_tokenizers_own_encodings_one_after_the_other(tokenizer, a
         assert one.positions.tolist() == [slot * L + place for slot, ids in enumerate(slots) for place in range(len(ids))]
         ends = np.cumsum([0, *map(len, slots)])[:-1].tolist()
         assert one.firsts[0].tolist() == ends + [-1] * (k + 1 - len(slots))
-    lengths = [len(tokenizer(piece.text)["input_ids"]) for claim in asked for piece in claim.evidence[:k]]
+    lengths = [len(tokenizer(one.text)["input_ids"]) for claim in asked for one in (claim, *claim.evidence[:k])]
     for most in (4, L, 200):
         assert read.are_cut((k + 1) * most).tolist() == [length > most for length in lengths]
     pairs = claim_slots.Pairs(tokenizer, asked, k)

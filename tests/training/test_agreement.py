@@ -58,8 +58,9 @@ def test_a_folder_is_not_gone_on_with_by_another_model(tokenizer, tmp_path, capl
     for model in (None, train(5.0)):
         train(5.0, model=model)
     assert not [text for text in caplog.messages if "other weights" in text]
+    assert [text for text in caplog.messages if "finished before, with these settings and this first batch: nothing is trained" in text]
     train(5.0, seed=1)
-    assert [text.partition(" began from other weights than this model has")[1] for text in caplog.messages][-1]
+    assert [text for text in caplog.messages if " began from other weights than this model has" in text]
     with pytest.raises(ValueError, match=r"of another training, this one has embedding \{.*'margin': 0\.5.* instead of \{.*'margin': 5\.0"):
         train(0.5)
 

@@ -419,8 +419,10 @@ def test_patience_stops_and_gives_the_best_weights_back(tmp_path, values, patien
     ("options", "message"),
     [
         ({"patience": 2}, "needs `evaluate`"),
-        ({"evaluate": scripted([0.1])[0], "patience": 2, "best_metric": "loss"}, "better where it is higher, got 'loss'; let `evaluate`"),
-        ({"evaluate": scripted([0.1])[0], "patience": 2, "best_metric": "mrr"}, "should give mrr, to stop by; it gave map, p@1"),
+        (STOPPING | {"best_metric": "loss"}, "better where it is higher, got 'loss'; let `evaluate`"),
+        ({"evaluate": scripted([0.1])[0], "patience": 2}, "and `evaluate_every`"),
+        (STOPPING | {"evaluate": scripted([0.1])[0], "best_metric": "mrr"}, "should give mrr, to stop by; it gave map, p@1"),
+        ({"warmup_steps": 0.1}, "warmup_steps: a whole number of steps expected, no share of them, got 0.1"),
         ({"evaluate": scripted([math.nan])[0], "evaluate_every": 3, "patience": 2}, "step 3: evaluate gave map nan"),
         ({"mlm_weight": 7.0, "model": new_model(mlm=False), "batches": Batches(mlm=False)}, "mlm_weight: the model has no masked-"),
         ({"detection_weight": 5.0}, "detection_weight: only ELECTRA detects tokens, 5 came for another model"),
