@@ -80,7 +80,7 @@ def test_candidates_that_are_cut_are_those_the_tokenizer_finds_too_long(bert_tok
         made = inputs.Pairs(bert_tokenizer, asked, context=True)
         lengths = [length(q.text, c.text) + length(c.after) - 1 for q, c in flat]
     elif form == "joint":  # three slots
-        made, lengths = inputs.Groups(bert_tokenizer, asked, 2), [3 * length(c.text) for _, c in flat]
+        made, lengths = inputs.Groups(bert_tokenizer, asked, 2), [3 * max(length(q.text), length(c.text)) for q, c in flat]
     else:
         made, lengths = inputs.triplets.LabelledPairs(bert_tokenizer, asked), [length(c.text) for _, c in flat]
     limit = max_tokens // 3 * 3 if form == "joint" else max_tokens
