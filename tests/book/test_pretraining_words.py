@@ -21,7 +21,7 @@ SUPPORTED, SUGGESTIVE, INCONCLUSIVE = "supported", "suggestive", "inconclusive"
 VERDICTS = {
     (SENTENCES, "small"): {
         **dict.fromkeys(["sp_wikiqa", "all_wikiqa"], SUGGESTIVE),
-        "sp_500_nq_sentences": SUPPORTED,
+        **dict.fromkeys(["sp_500_nq_sentences", "ssp_500_nq_sentences"], SUPPORTED),
         **dict.fromkeys(["ssp_wikiqa", "psd_wikiqa", "psd_trecqa", "ssp_single_document", "psd_many_documents"], INCONCLUSIVE),
     },
     (SENTENCES, "laptop"): {
