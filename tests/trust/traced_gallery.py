@@ -18,15 +18,20 @@ def cards(root: Path) -> Iterable[str]:
         keys = KEYS.get(record["notebook"], ("p@1", "map"))
         figures = [f"{NAMES[name]} {100 * record['metrics'][split][name]:.1f}" for name in keys]
         yield Paper(root, run["paper"]).data["title"]
-        yield f"notebook {record['notebook']}, {run['budget']} budget, seed {run['seed']}, model {backbone(record)}"
+        yield f"notebook {record['notebook']}, {run['budget']} budget, seed {run['seed']}{run['again']}, model {backbone(record)}"
         yield f"{', '.join(figures)} ({split}, points)"
 
 
 def known(root: Path) -> Iterable[tuple[dict, dict]]:
-    """What each committed notebook says about its run, and the record of that name."""
+    """What each committed notebook says about its run, and its record, among those of the tables or the repeats."""
     for path in sorted((root / "results" / "notebooks").glob("*.ipynb")):
         run = json.loads(path.read_text("utf-8"))["metadata"]["asutil"]
-        place = root / "results" / run["paper"] / run["row"] / f"{run['dataset']}-{run['budget']}-seed{run['seed']}.json"
-        record = json.loads(place.read_text("utf-8")) if place.is_file() else {}
-        if record.get("name") == run["name"]:
-            yield run, record
+        row, stem = f"{run['paper']}/{run['row']}", f"{run['dataset']}-{run['budget']}-seed{run['seed']}"
+        first, again = (
+            sorted((root / "results" / place).glob(f"{stem}{end}.json")) for place, end in ((row, ""), (f"repeats/{row}", "-*"))
+        )
+        for place in (*first, *again):
+            record = json.loads(place.read_text("utf-8"))
+            if record["name"] == run["name"] and run.get("created") in (None, record["created"]):
+                yield run | {"again": " again" * (place in again)}, record
+                break
