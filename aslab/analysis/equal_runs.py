@@ -36,12 +36,14 @@ class Pair(NamedTuple):
 
 
 def pairs(paper: str, results: str | Path = "results") -> list[Pair]:
-    """Every two makings of a row on one data set that follow each other, in the order of the paper's file.
+    """Every two makings of a trained row on one data set that follow each other, in the order of the paper's file.
 
     The makings of a seed are ordered by time. The first pair has the latest two of every seed that was made twice, the
     next pair the second and the third latest, and so on.
     """
-    repeated = repeats.read(paper, results)
+    repeated, data = repeats.read(paper, results), papers.read(paper)
+    # What is not trained draws nothing: two runs of it differ by rounding.
+    repeated = repeated[[not papers.untrained(data, row) for row in repeated.row]]
     if repeated.empty:
         return []
     known = pd.concat([records.committed(paper, results), repeated], ignore_index=True)
@@ -56,7 +58,7 @@ def pairs(paper: str, results: str | Path = "results") -> list[Pair]:
         made = made.sort_values("created", ascending=False, kind="stable").drop_duplicates("created")
         for step, both in enumerate(itertools.pairwise(made.index)):
             steps.setdefault((*group, step), []).append(both)
-    order, every = list(papers.read(paper)["rows"]), []
+    order, every = list(data["rows"]), []
     for (row, dataset, budget, *_), both in steps.items():
         later, before = (known.loc[list(lines)] for lines in zip(*both))
         every.append(Pair(paper, row, dataset, budget, later, before))

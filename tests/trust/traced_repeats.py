@@ -48,7 +48,7 @@ def pairs(root: Path, paper: Paper) -> list[tuple[list[dict], list[dict]]]:
     for path in (root / "results").glob(f"**/{paper.name}/*/*.json"):
         record = json.loads(path.read_text("utf-8"))
         place = (record["row"], record["dataset"], record["budget"], record["seed"])
-        if "per_question" in record:
+        if "per_question" in record and not untrained([record]):
             made.setdefault(place, {})[record["created"]] = record
     for (row, dataset, budget, _), by_time in sorted(made.items()):
         in_time, step = [by_time[time] for time in sorted(by_time, reverse=True)], 0
