@@ -211,7 +211,7 @@ class Corpus:
                 raise ValueError(
                     f"{folder / 'corpus.json'} is damaged: {name} is {info.get(name)!r}, the index holds {count:,}"
                 )
-        if info["format"] != FORMAT:
+        if info.get("format") != FORMAT:
             log.warning("%s: made by an earlier version, which cleaned text in another way: build it again", folder)
         index = cls(folder, info, arrays)
         if not index.verified:
