@@ -28,6 +28,8 @@ MENDED = {
     r'(?s)<div id="jb-print-docs-body".*?(?=<div id="searchbox">)': "",
     # Code in the colour of text has marks: half of a source's bytes.
     r'<span class="(?:n|nn|nx|o|p|pm|pre|w)">([^<]*)</span>': r"\1",
+    # No style and no script asks whether a link stays in the book.
+    r'(?<=class="reference) internal(?=")': "",
     # A head has no words.
     r"<thead>\s*<tr[^>]*>(?:\s*<td></td>)+\s*</tr>\s*</thead>": "",
 }

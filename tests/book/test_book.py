@@ -255,7 +255,7 @@ def test_no_published_number_is_typed_into_a_page():
 def test_the_contents_beside_every_page_lead_to_all_pages_and_mark_it(fresh):
     def contents(page):
         nav = BeautifulSoup(fresh[page], "html.parser").select_one("nav.bd-docs-nav")
-        links = [link["href"] for link in nav.select("a.reference.internal")]
+        links = [link["href"] for link in nav.select("a.reference")]
         here = [urljoin(page, link) if link != "#" else page for link in links]
         return here, [link["href"] for link in nav.select("li.current > a.reference")][-1:]
 
