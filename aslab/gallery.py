@@ -171,16 +171,10 @@ def executed(results: str | Path = "results") -> list[Executed]:
         about = content["metadata"].get(OURS, {})
         if about.get("sha256") != seal(content) or about["name"] != path.stem:
             raise ValueError(f"{path.name} was changed after `asutil gallery` wrote it: write it again")
-        of_run = {
-            name: about[name] for name in ("name", "created") if name in about
-        }  # notebooks of before have no time
+        of_run = {name: about[name] for name in ("name", "created") if name in about}  # older ones have no time
         for line in _with(known[about["paper"]], **of_run)[:1]:
-            place = {name: getattr(line, name) for name in ("row", "dataset", "budget", "seed")}
-            same = [
-                own
-                for own in _with(known[about["paper"]], **place)
-                if repeats.key(own.record) == repeats.key(line.record)
-            ]
+            place, key = {name: about[name] for name in ("row", "dataset", "budget", "seed")}, repeats.key(line.record)
+            same = [own for own in _with(known[about["paper"]], **place) if repeats.key(own.record) == key]
             repeated = same[0] if line.source == repeats.FOLDER != same[0].source else None
             shown.append(Executed(path, content, papers.read(about["paper"]), line, repeated))
     slugs, notebooks = papers.PAPERS, list(records.KINDS)

@@ -10,9 +10,8 @@ LIMITS = {"min_paragraph_chars": MIN_PARAGRAPH, "min_document_chars": MIN_DOCUME
 _BLOCKS = [(re.compile(rf"<{tag}\b", re.I), re.compile(rf"</{tag}\s*>", re.I)) for tag in ("script", "style", "table")]
 _BLOCKS.append((re.compile("<!--"), re.compile("-->")))
 BLANK_LINE = re.compile(r"\n[^\S\n]*\n\s*")
-_TAG = re.compile(
-    r"</?[A-Za-z][^<>\n]*(?:\n(?![^\S\n]*\n)[^<>\n]*)*>"
-)  # within a paragraph: x<y has its > where it has one, pages later
+# Within a paragraph: the < of x<y has a > pages later, if any.
+_TAG = re.compile(r"</?[A-Za-z][^<>\n]*(?:\n(?![^\S\n]*\n)[^<>\n]*)*>")
 # A reference with more digits than Python reads as a number; U+FFFD, as for all that are too large.
 _ENDLESS = re.compile(r"&#\d{4300,};?")
 _NO_PROSE = re.compile(r"=+[^=].*=|#{1,6}\s.*|\|.*|\{\|.*|.*\||[-=~^*_+]{4,}")  # a heading, a row of a table, a ruler

@@ -35,9 +35,7 @@ HUB_FORMS = {
     "vblagoje/cc_news": Form(separator="\n"),
 }
 SUFFIXES = (".parquet", ".jsonl", ".txt")
-SPLIT = re.compile(
-    r"(train|validation|dev|test)(?![a-z])", re.I
-)  # how a file of one split of a data set begins, or its folder
+SPLIT = re.compile(r"(train|validation|dev|test)(?![a-z])", re.I)  # how the name of a split's file begins
 NOT_LEFT_OUT = "corpus %s: no document has %d of the %d titles of exclude_titles, such as %s"
 log = logging.getLogger(__name__)
 
@@ -90,15 +88,12 @@ def _documents_of_one(source, split, text_column, separator, exclude_titles):
         if not paths:
             holds = files.listing(remote.path_of(source))
             raise FileNotFoundError(f"corpus {source}: no .parquet, .jsonl or .txt file; it holds {holds}")
-        names = (
-            (path, SPLIT.match(path.name) or SPLIT.fullmatch(path.parent.name))
-            for path in paths
-            if path.suffix != ".txt"
-        )
-        of_splits = {name[1].lower(): path.name for path, name in names if name}
+        tables = [path for path in paths if path.suffix != ".txt"]
+        named = ((path, SPLIT.match(path.name) or SPLIT.fullmatch(path.parent.name)) for path in tables)
+        of_splits = {name[1].lower(): path.name for path, name in named if name}
         if "train" in of_splits and len(of_splits) > 1:
-            names = ", ".join(of_splits.values())
-            log.warning("corpus %s: all of its files are read, though splits are among them: %s", source, names)
+            several = ", ".join(of_splits.values())
+            log.warning("corpus %s: all of its files are read, though splits are among them: %s", source, several)
         rows = itertools.chain.from_iterable(read_rows(path, column) for path in paths)
     given = (separator or "").replace("\\n", "\n").replace("\\t", "\t")  # as a command line passes them
     return _texts(source, rows, column, given or form.separator, exclude_titles)

@@ -177,9 +177,8 @@ def _averaged(names: np.ndarray, values: dict, right_count: np.ndarray, tied: in
     if len(without) == len(names) and empty == "skip":
         raise ValueError(f"none of the {len(names)} questions has a right candidate")
     columns = {measure.column: of_questions for measure, of_questions in values.items()}
-    per_question = pd.DataFrame(
-        {"question_id": names} | columns, index=names
-    )  # so that tests match questions, not places
+    # The index is for tests of significance, which match questions by it.
+    per_question = pd.DataFrame({"question_id": names} | columns, index=names)
     if empty == "skip":
         per_question = per_question[right_count > 0]
     means = {measure.key: float(per_question[measure.column].mean()) for measure in values}

@@ -182,9 +182,7 @@ def as_question(question: str, candidates: list[str], contexts: list[tuple] | No
     """A question without ids and labels, as `score` takes it. Raises: ValueError for arguments that do not fit."""
     if isinstance(candidates, str):
         raise ValueError(f"candidates: a list of texts expected, got one text, {candidates!r:.80}")
-    if isinstance(
-        candidates, Mapping | Set | pd.DataFrame
-    ):  # of which a list has the keys, no order, or the columns' names
+    if isinstance(candidates, Mapping | Set | pd.DataFrame):  # a list of one has its keys or columns, or no order
         raise ValueError(f"candidates: a list of texts expected, got a {type(candidates).__name__}")
     candidates = list(candidates)  # a column of a table, too
     texts = {"question": question} | {f"candidates[{n}]": text for n, text in enumerate(candidates)}
