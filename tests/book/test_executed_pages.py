@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from aslab import records
+from aslab.gallery import OURS
 
 from ..conftest import extension
 
@@ -128,9 +129,11 @@ def test_a_gallery_page_begins_with_what_came_out(directives):
     """By the committed records: the metric of the run, and the same one of every ranker without training."""
     page = directives("as2_gallery")
     for one in page.executed():
-        record = json.loads(
-            (ROOT / f"results/{one.data['slug']}/{one.line.row}/{one.line.dataset}-{one.line.budget}-seed{one.line.seed}.json").read_text()
-        )
+        name = f"{one.data['slug']}/{one.line.row}/{one.line.dataset}-{one.line.budget}-seed{one.line.seed}"
+        files = [ROOT / f"results/{name}.json", *ROOT.glob(f"results/repeats/{name}-*.json")]
+        created = json.loads(one.path.read_text("utf-8"))["metadata"][OURS].get("created")  # without it: the run in the tables
+        made = [json.loads(file.read_text("utf-8")) for file in files]
+        record = next(own for own in made if created in (None, own["created"]))
         told, split = page.came_out(one), records.split(one.line)
         metric = next(name for name in ("map", "map_projected", "auc") if name in one.key_metrics)
         reached = 100 * record["metrics"][split][metric]
