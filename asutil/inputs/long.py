@@ -1,15 +1,16 @@
 """Long contexts as token ids: a question, its passages and their sentences with a marker each, and the positions of the answer."""
 
 import itertools
-import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
+import regex
 
 from ..corpus.tokenizing import tokenized
+from ..data.baselines import WITHOUT_SPACES
 from ..data.long_questions import KINDS, LongQuestion
 from ..draws import text_hash
 from ..io.spelling import require_one_of
@@ -21,6 +22,7 @@ MARKERS = ("[q]", "[/q]", "[doc]", "[/doc]", "[t]", "[/t]", "[s]", "[/s]")
 FORMS = ("marked", "separated")
 OWN = {"[doc]": "<doc-s>", "[/doc]": "</doc-s>"}  # the separators that CDLM was pre-trained with
 DROPPED = ("distractors", "evidence", "others")
+LETTER = rf"[\w--[{WITHOUT_SPACES}]]"  # of a script whose words have spaces between them
 
 
 def markers_of(tokenizer) -> dict[str, str]:
@@ -255,22 +257,22 @@ def stacked(rows: list[np.ndarray], width: int, filler: int) -> np.ndarray:
 
 
 def occurrences(answer: str, text: str, encode) -> list[tuple[int, int]]:
-    """First and last token of every occurrence of an answer in a text as whole words.
+    """First and last token of every occurrence of an answer in a text as whole words, where its script has spaces between words.
 
     Args:
         encode: text -> (start, end) of each of its tokens.
 
     Example:
-        >>> occurrences("the sea", "By the sea, the seal.", lambda text: [m.span() for m in re.finditer(r"\\w+|\\W", text)])
+        >>> occurrences("the sea", "By the sea, the seal.", lambda text: [m.span() for m in regex.finditer(r"\\w+|\\W", text)])
         [(2, 4)]
     """
     if not answer or answer not in text:
         return []
     begins, ends = np.array(encode(text)).reshape(-1, 2).T
-    before = r"(?<!\w)" if answer[0].isalnum() else ""
-    after = r"(?!\w)" if answer[-1].isalnum() else ""
+    before = rf"(?<!{LETTER})" if regex.match(LETTER, answer[0], regex.V1) else ""
+    after = rf"(?!{LETTER})" if regex.match(LETTER, answer[-1], regex.V1) else ""
     spans = []
-    for match in re.finditer(before + re.escape(answer) + after, text):
+    for match in regex.finditer(before + regex.escape(answer) + after, text, regex.V1):
         covered = np.flatnonzero((ends > match.start()) & (begins < match.end()))
         if len(covered):
             spans.append((int(covered[0]), int(covered[-1])))

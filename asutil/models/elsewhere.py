@@ -259,5 +259,6 @@ class SentenceTransformerEncoder:
         if role is None and self.asymmetric and not self.model.default_prompt_name:
             log.warning("%s: read without its prompts: encode(texts, role='query'), or 'document'", self.folder.name)
         methods = {None: self.model.encode, "query": self.model.encode_query, "document": self.model.encode_document}
+        scoring.tell_cut_by_library(self.model, list(texts), "texts")
         vectors = methods[role](list(texts), show_progress_bar=False, convert_to_numpy=True)
         return np.asarray(vectors, np.float32).reshape(len(texts), self.dimensions)

@@ -70,6 +70,20 @@ def tell_cut(model: nn.Module, cut: np.ndarray, max_tokens: int, unit: str) -> N
         told.add(max_tokens)
 
 
+def tell_cut_by_library(model, inputs: list, unit: str) -> None:
+    """`tell_cut` for a model of sentence-transformers, which cuts without a word. Prompts are not counted.
+
+    Args:
+        inputs: texts, or pairs of texts.
+    """
+    tokenizer, longest = getattr(model, "tokenizer", None), model.max_seq_length or float("inf")
+    if inputs and getattr(tokenizer, "is_fast", False) and longest < float("inf"):
+        backend = tokenizer.backend_tokenizer  # the library sets its truncation for each batch
+        backend.no_truncation()
+        backend.no_padding()
+        tell_cut(model, np.array([len(read.ids) > longest for read in backend.encode_batch(inputs)]), longest, unit)
+
+
 def moved(batch, device: torch.device):
     """A batch with its tensors on a device, at any depth of dictionaries; what is no tensor stays as it is."""
     if isinstance(batch, dict):

@@ -8,7 +8,7 @@ import pandas as pd
 import torch
 
 from ..io import checkpoints, disk, model_folders, sentence_transformer
-from ..models import classifiers, loading
+from ..models import classifiers, loading, scoring
 from ..models.pair import PairEncoder
 from . import base
 
@@ -38,12 +38,13 @@ class CrossEncoder(base.BaseRanker):
 
     def _window(self, questions: list, bar) -> pd.DataFrame:
         pairs = base.pairs_of(questions)
-        lengths = [len(question.text) + len(candidate.text) for question, candidate in pairs]
-        by_length = np.argsort(lengths, kind="stable")[::-1]
+        texts = [(question.text, candidate.text) for question, candidate in pairs]
+        by_length = np.argsort([len(question) + len(candidate) for question, candidate in texts], kind="stable")[::-1]
+        scoring.tell_cut_by_library(self.model, texts, "candidates")
         scores = np.empty(len(pairs), np.float32)
         for start in range(0, len(pairs), BATCH):
             numbers = by_length[start : start + BATCH]
-            scores[numbers] = self.scores_of([(pairs[n][0].text, pairs[n][1].text) for n in numbers])
+            scores[numbers] = self.scores_of([texts[n] for n in numbers])
             bar.update(len(numbers))
         return base.rows_of(pairs).assign(score=scores)
 

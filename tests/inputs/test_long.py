@@ -200,6 +200,21 @@ def test_an_answer_within_a_word_is_no_answer(marked):
     assert found == ["forest", "forest"]
 
 
+@pytest.mark.parametrize(
+    ("answer", "text", "expected"),
+    [
+        ("東京", "首都は東京です。東京", [(3, 4), (8, 9)]),
+        ("3", "第3章、13頁と3", [(1, 1), (8, 8)]),
+        ("ขา", "ขาว", [(0, 1)]),
+        ("NHK", "日本のNHKとNHKs", [(3, 5)]),
+        ("नद", "नदी नद", [(4, 5)]),
+    ],
+)
+def test_scripts_without_spaces_have_answers_between_any_two_characters(answer, text, expected):
+    """Counted by hand, a token a character."""
+    assert long_inputs.occurrences(answer, text, lambda text: [(n, n + 1) for n in range(len(text))]) == expected
+
+
 def test_text_that_spells_a_marker_is_text(marked):
     passage = Passage("t", ("a sentence with [/s] [s] in it",))
     question = LongQuestion("q", "[q] what?", (passage,), (Answer("yes", "yes", frozenset({(0, 0)})),))

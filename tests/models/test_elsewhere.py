@@ -226,9 +226,10 @@ def test_own_modules_are_kept(normalised, bert):
     np.testing.assert_allclose(found, plain / np.linalg.norm(plain, axis=1, keepdims=True), atol=1e-5)
 
 
-def test_the_longest_text_counts(normalised):
+def test_the_longest_text_counts(normalised, caplog):
     short, whole = SentenceTransformerEncoder(normalised, 8), SentenceTransformerEncoder(normalised, 24)
     assert not np.allclose(short.encode(TEXTS[5:6]), whole.encode(TEXTS[5:6]), atol=1e-3)
+    assert caplog.messages == [f"cut at max_tokens={longest}: 1 of 1 texts" for longest in (8, 24)]
     assert short.identity != whole.identity == SentenceTransformerEncoder(normalised, 24).identity
     with pytest.raises(ValueError, match="max_tokens: 3 to 24 for this model, got 25"):
         SentenceTransformerEncoder(normalised, 25)

@@ -140,13 +140,15 @@ def by_the_library(folder, question, texts):
 
 
 @torch.no_grad()
-def test_a_cross_encoder_of_modules(tmp_path, tokenizer):
+def test_a_cross_encoder_of_modules(tmp_path, tokenizer, caplog):
     for labels in (1, 2):
         folder = modular(tmp_path / str(labels), labels, tokenizer)
         model = load_ranker(folder, "cpu")
         assert model.max_tokens == 50
         scores = scores_of(model)
         assert scores == pytest.approx(by_the_library(folder, QUESTION, TEXTS), abs=1e-5) and np.std(scores) > 0.01
+        cut = sum(len(tokenizer(QUESTION, text)["input_ids"]) > 50 for text in TEXTS)
+        assert caplog.messages.pop() == f"cut at max_tokens=50: {cut} of 5 candidates" and cut
         backbone, dense = transformers.AutoModel.from_pretrained(tmp_path / str(labels) / "base").eval(), model.model[-1].linear
         for text, score in zip(TEXTS, scores):
             batch = tokenizer([QUESTION], [text], truncation="longest_first", max_length=50, return_tensors="pt")
