@@ -4,10 +4,9 @@ import shutil
 from collections.abc import Sequence
 
 import numpy as np
-from filelock import FileLock
 
 from asutil import load_ranker
-from asutil.io import files
+from asutil.io import disk, files
 
 from . import runs
 
@@ -18,7 +17,7 @@ def scores(run: runs.Run, teacher: str | None, questions: Sequence) -> np.ndarra
     """The teacher's scores of all candidates, kept in the run's folder; None without a teacher. Shapes: -> (N,)"""
     if teacher is None:
         return None
-    with FileLock(run.folder / ".teacher.lock"):  # several processes may train this run
+    with disk.lock_beside(run.folder / FILE):  # several processes may train this run
         if not (run.folder / FILE).is_file():
             windows = run.folder / "scoring_teacher"  # a stopped scoring continues after the finished windows
             run.write(FILE, load_ranker(teacher).score(questions, folder=windows))

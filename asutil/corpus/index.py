@@ -20,7 +20,6 @@ from functools import cached_property
 from pathlib import Path
 
 import numpy as np
-from filelock import FileLock
 from tqdm.auto import tqdm
 
 from ..io import disk, hub
@@ -163,7 +162,7 @@ def prepare(source, tokenizer, folder, **options) -> "Corpus":
     digest = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:12]
     slug = re.sub(r"[^A-Za-z0-9]+", "-", str(source))[-40:].strip("-")
     out = Path(folder) / f"{slug}-{digest}"
-    with FileLock(out.with_name(f".{out.name}.lock")):  # runs that start together build it once
+    with disk.lock_beside(out):
         if not out.is_dir():
             if others := not_read(source):
                 log.warning("%s: %s", without_paths(source), others)

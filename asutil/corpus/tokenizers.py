@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from filelock import FileLock
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 
 from ..io import disk, hub, model_folders
@@ -100,7 +99,7 @@ def tokenizer_for(
         return load_tokenizer(Path(source) / "tokenizer")
     key = json.dumps([sources.fingerprint_of_source(source), {name: value for name, value in form.items() if value}])
     saved = Path(folder) / f"tokenizer_{hashlib.sha256(key.encode()).hexdigest()[:12]}"
-    with FileLock(saved.with_name(f".{saved.name}.lock")):  # runs that start together train it once
+    with disk.lock_beside(saved):
         if not saved.is_dir():
             limits = {name: value for name in cleaning.LIMITS if (value := form.pop(name, None))}
             documents = sources.documents(source, limit=TOKENIZER_DOCUMENTS, **form)

@@ -198,13 +198,24 @@ def sweep(folder: Path) -> None:
 def lock_folder(folder: Path) -> FileLock:
     """Lock a folder until this process ends or releases the lock, and sweep it. Waits for another process that has the lock."""
     lock = FileLock(folder / ".lock", is_singleton=True, thread_local=False)  # one lock for all callers in a process
-    try:
-        lock.acquire(blocking=False)
-    except Timeout:
-        print(f"{folder.name} is open in another process: waiting for it to end", flush=True)
-        lock.acquire()
+    _acquired(lock, f"{folder.name} is open in another process: waiting for it to end")
     sweep(folder)
     return lock
+
+
+def lock_beside(path: Path):
+    """Lock a file or folder for a `with` statement: of processes that start together, the others wait until the first has made it."""
+    return _acquired(
+        FileLock(path.with_name(f".{path.name}.lock")), f"{path.name} is being made by another process: waiting for it"
+    )
+
+
+def _acquired(lock: FileLock, told: str):
+    try:
+        return lock.acquire(blocking=False)
+    except Timeout:
+        print(told, flush=True)
+        return lock.acquire()
 
 
 def sealed(content: dict) -> dict:

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import numpy as np
 import platformdirs
-from filelock import FileLock
 
 from ..io import checkpoints, disk, hub, remote
 
@@ -110,7 +109,7 @@ def _vectors_file(model: str | Path) -> Path:
 
 def _converted(file: Path, folder: Path) -> Path:
     """The folder with a file's `vectors.npy` and `words.txt` (one word a line, in the same order)."""
-    with FileLock(folder.with_name(f".{folder.name}.lock")):  # runs that start together read the file once
+    with disk.lock_beside(folder):
         if not folder.is_dir():
             with disk.whole_folder(folder) as part:
                 try:

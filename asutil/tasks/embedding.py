@@ -10,7 +10,6 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-from filelock import FileLock
 from tqdm.auto import tqdm
 
 from ..io import disk, hub
@@ -39,7 +38,7 @@ def embed(encoder, texts: Iterable, folder: str | Path, block: int = 1 << 14, pr
         raise ValueError("texts is an iterable of texts, got one string")
     blocks = _blocks_of(encoder, texts, block)
     bar = tqdm(desc="embedding", unit=" texts", disable=not progress, dynamic_ncols=True)
-    with FileLock(folder.with_name(f".{folder.name}.lock")), bar:  # a second process finds the folder finished
+    with disk.lock_beside(folder), bar:
         if folder.is_file() or (folder.is_dir() and any(folder.iterdir())):
             _write_blocks(folder, folder, encoder, blocks, bar)
         else:

@@ -7,6 +7,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -298,6 +299,7 @@ def test_whose_half_written_copies_are_removed(tmp_path, monkeypatch, kind, mach
 
 TOGETHER = """
 import sys
+import threading
 from pathlib import Path
 from asutil.io import disk
 
@@ -352,3 +354,21 @@ def test_a_folder_has_one_process_at_a_time_and_none_that_was_killed(tmp_path):
     held = [disk.lock_folder(folder), disk.lock_folder(folder)]  # the same process may ask twice
     assert held[0] is held[1]
     held[0].release(force=True)
+
+
+def test_who_waits_for_another_s_file_says_so(tmp_path, capsys):
+    others, made = threading.Event(), []
+
+    def second():
+        others.set()
+        with disk.lock_beside(tmp_path / "index"):
+            made.append("second")
+
+    with disk.lock_beside(tmp_path / "index"):
+        waits = threading.Thread(target=second)
+        waits.start()
+        assert others.wait(10) and not waits.join(0.3)
+        made.append("first")
+    waits.join(10)
+    assert made == ["first", "second"]
+    assert capsys.readouterr().out == "index is being made by another process: waiting for it\n"
