@@ -121,7 +121,6 @@ def test_every_paper_has_an_executed_notebook(executed):
 # Their notebooks are not there yet.
 WITHOUT = {"mspp_mends_ie_k_wikiqa", "answer_led_base"}
 WITHOUT |= {f"triplet_siamese_roberta_{name}" for name in ("wikiqa", "trecqa")}
-WITHOUT |= {f"{name}_wikiqa" for name in ("context", "sdc", "dpc", "dslc")}
 
 
 def test_findings_on_public_data_have_an_executed_notebook(executed):
