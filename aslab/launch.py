@@ -89,15 +89,18 @@ def announce(folder: Path, record: dict) -> str:
             shown = [f"{name} {value:.4g}" for name, value in metrics.items() if isinstance(value, float)]
             yield f"  {', '.join(names)}: {', '.join(shown)}"
 
-    from . import identity, provenance, rundir
+    from . import identity, parameters, provenance, rundir
 
     others = {name: part["metrics"] for name, part in record.get("transfer", {}).items()}
     lines = [f"Already finished: {folder}", *figures({**record.get("metrics", {}), **others})]
     same = "The same parameters give the same run."
     if record.get("sources_sha256") != provenance.sources_sha256():
         same = "It was made with other code of asutil or aslab, which its name does not tell."
-    given = (record.get("given", {}).get(name) for name in (*identity.STARTS, *identity.STAGES))
-    starts = filter(None, (rundir.find(str(name), folder.resolve().parent) for name in given))
+    given = record.get("given", {})
+    names = [given.get(name) for name in (*identity.STARTS, *identity.STAGES)] + parameters.names_of(
+        given.get("models") or ""
+    )
+    starts = filter(None, (rundir.find(str(name), folder.resolve().parent) for name in names))
     finished = (start for start in starts if (start / "record.json").is_file())
     made = {start.name: rundir.read_record(start).get("created", "") for start in finished}
     if later := [name for name, created in made.items() if created > record.get("created", "")]:

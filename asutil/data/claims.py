@@ -114,7 +114,7 @@ def leaderboard(claims: Sequence[Claim], predictions: Sequence[int], path: str |
         raise ValueError(f"expected a prediction for every claim: got {len(predictions)} for {len(claims)} claims")
     lines = []
     for claim, predicted in zip(claims, predictions):
-        if not re.fullmatch(r"\d+", claim.id) or predicted not in range(len(LABELS)):
+        if not re.fullmatch(r"0|[1-9]\d*", claim.id) or predicted not in range(len(LABELS)):
             expected = "a whole number as id and a class of 0, 1, 2"
             raise ValueError(f"claim {claim.id!r}: expected {expected}; got class {predicted!r}")
         evidence = [[piece.title, piece.sentence] for piece in claim.evidence[:MOST]]

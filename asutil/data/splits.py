@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
+import regex
 
 from .. import plugins
 from ..draws import text_hash
@@ -20,6 +21,7 @@ __all__ = ["SPLITS", "Examples"]
 BEYOND = "beyond the limit"
 # Characters; a longer text is compared as it is: the list of its words takes 20 times its memory.
 LONGEST_COPY = 100_000
+END = regex.compile(r"[ \p{Sentence_Terminal}\u2026]+$")  # full stops of any script, an ellipsis
 log = logging.getLogger(__name__)
 
 
@@ -79,7 +81,7 @@ def same_text(text: str) -> str:
     if len(text) > LONGEST_COPY:
         return text
     words = re.findall(r"\w+|[^\w\s]", unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold()))
-    return " ".join(words).rstrip(" .?!…") or " ".join(words)
+    return END.sub("", " ".join(words)) or " ".join(words)
 
 
 def warn_of_shared(splits: dict[str, Examples], key: Callable, path) -> None:

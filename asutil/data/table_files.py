@@ -8,6 +8,7 @@ import gzip
 import itertools
 import json
 import logging
+import math
 import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -224,7 +225,10 @@ def _records_of(path: Path, numbered: Iterable[tuple[int, object]]) -> Iterator[
                     raise ValueError(f"{name} is {record[name]!r}, neither text nor a number")
             # What is neither text nor a number can be no column of a question, under another name neither.
             plain = {name: value for name, value in record.items() if not isinstance(value, list | dict)}
-            record = {name: value if value is None else str(value) for name, value in plain.items()}
+            missing = lambda value: (
+                value is None or (isinstance(value, float) and math.isnan(value))
+            )  # pandas writes NaN
+            record = {name: None if missing(value) else str(value) for name, value in plain.items()}
             "".join(filter(None, record.values())).encode()  # JSON can spell half a character
         except (ValueError, RecursionError) as error:
             raise ValueError(f"{path}, row {row}: expected a JSON object with text, {error}") from None

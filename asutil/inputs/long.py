@@ -60,6 +60,12 @@ class TokenisedContext:
     pieces: np.ndarray
     texts: list[str] = field(default_factory=list)
 
+    @property
+    def shortest_answer(self) -> int:
+        """The tokens of the shortest occurrence of the answer; 0 where there is none."""
+        starts, ends = np.flatnonzero(self.starts), np.flatnonzero(self.ends)
+        return int((ends[np.searchsorted(ends, starts)] - starts + 1).min()) if len(starts) else 0
+
     def text(self, start: int, end: int, encode) -> str:
         """The original text from token `start` to token `end`, both of one piece; `encode` gives (start, end) of each token."""
         piece = int(self.pieces[start])

@@ -7,6 +7,10 @@ from urllib.parse import urlsplit
 
 from . import disk
 
+# What changes with a file's content, in the descriptions of fsspec's file systems; a size does not always.
+CHANGE = {
+    *"etag last-modified lastmodified last_modified last_commit mtime created updated sha blob_id md5hash".split()
+}
 log = logging.getLogger(__name__)
 
 
@@ -28,7 +32,7 @@ def expanded(name: str | Path) -> Path:
 
 
 def copied(url: str) -> Path:
-    """Copy a file, or a folder with all files below it, into the user's cache; an unchanged one is not copied again.
+    """Copy a file, or a folder with all files below it, into the user's cache; one that says that it is unchanged is not copied again.
 
     If the URL cannot be read, the last copy is used, with a warning: compute nodes often have no network.
     Returns: the path of the copy.
@@ -56,7 +60,7 @@ def copied(url: str) -> Path:
         log.warning("%s; its last copy is read, %s", reason, earlier[-1])
         return earlier[-1] / name
     copy = copies / hashlib.sha256(repr(infos).encode()).hexdigest()[:16]
-    if not copy.is_dir():
+    if not copy.is_dir() or not all(CHANGE.intersection(map(str.lower, info)) for info in infos.values()):
         with disk.whole_folder(copy) as part:
             for path in infos:
                 inside = PurePosixPath(path).relative_to(PurePosixPath(root))

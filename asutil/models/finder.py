@@ -21,6 +21,7 @@ from . import loading, scoring, settings
 
 SIMILARITIES = {"none": ("dot", "cosine"), "shared": ("bilinear", "projected"), "per_type": ("bilinear", "projected")}
 TINY = {"hidden_size": 128, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 512}
+LONGEST_SPAN = 30  # tokens of an answer between its start and its end
 log = logging.getLogger(__name__)
 
 
@@ -142,7 +143,19 @@ class EvidenceFinder(nn.Module):
         return bool(getattr(self.backbone.config, "is_encoder_decoder", False))
 
     def check_answers(self, contexts) -> None:
-        """Raises: ValueError naming the first question whose answer has more tokens than the decoder, if there is one, can write."""
+        """Say how many answers the head of spans does not learn, or learns and cannot give.
+
+        Raises: ValueError naming the first question whose answer has more tokens than the decoder, if there is one, can write.
+        """
+        if self.span is not None:
+            asked = [read for read in contexts.read if contexts.kinds[read.kind] in ("span", "extractive")]
+            if lost := sum(not read.starts.any() for read in asked):
+                told = "%d of %d answers stand as whole words in no sentence that is read: they are not learnt"
+                log.warning(told, lost, len(asked))
+            if long := sum(read.shortest_answer > LONGEST_SPAN for read in asked):
+                log.warning(
+                    "%d of %d answers have more than %d tokens: they are never given", long, len(asked), LONGEST_SPAN
+                )
         most = self.generates and getattr(self.backbone.config, "max_decoder_position_embeddings", None)
         for question in contexts.questions if most else ():
             if (tokens := len(self.tokenizer(question.answers[0].text)["input_ids"])) > most:

@@ -14,10 +14,9 @@ from ..inputs.cut import cut
 from ..inputs.long import Contexts, stacked
 from ..inputs.template import Template
 from ..metrics import answers, rankings
-from ..models.finder import EvidenceFinder
+from ..models.finder import LONGEST_SPAN, EvidenceFinder
 from ..models.scoring import evaluating, has_bf16, moved
 
-LONGEST_SPAN = 30  # tokens of an answer between its start and its end
 LONGEST_WRITTEN = 100  # tokens of an answer that a decoder writes (D-94)
 
 

@@ -247,16 +247,18 @@ def scored(name: str | Path, splits: Mapping[str, Iterable], folder: str | Path)
         _score(name, splits, folder)
     figures = disk.read_json(folder / "figures.json")
     came, kept = _scored_from(name, splits), figures.pop("of", None)
-    if kept and (wrong := [what for what, own in came.items() if kept.get(what) != own]):
+    if kept and (wrong := [what for what, own in came.items() if kept.get(what, own) != own]):
         raise ValueError(f"{folder}: its scores are not those of this {wrong[0]}: take another folder")
     sha256 = figures.pop("sha256")
     tables = {split: pd.read_parquet(disk.check(folder / f"{split}.parquet", sha256[split])) for split in splits}
     return tables, figures
 
 
-def _scored_from(name: str | Path, splits: Mapping[str, Iterable]) -> dict[str, str]:
-    """What kept scores are known by: the ranker without the folders that it lies in, and a hash of each split's questions."""
-    known = {"ranker": Path(name).name}
+def _scored_from(name: str | Path, splits: Mapping[str, Iterable]) -> dict:
+    """What kept scores are known by: the ranker without the folders that it lies in, its weights, and a hash of each split's questions."""
+    parts = [Path(io.checkpoints.source(part)) for part in hub.joined(name, _exists) if part != "bm25"]
+    weights = [hub.sha256(file) for part in parts for file in sorted(part.glob("*.safetensors"))]
+    known = {"ranker": Path(name).name, "ranker's weights": weights}
     for split, questions in splits.items():
         windows = "".join(base.window_hash("", window, True) for window in base.windows_of(questions))
         known[f"{split} split"] = hashlib.sha256(windows.encode()).hexdigest()

@@ -115,9 +115,11 @@ def test_the_figures_of_rankers_are_announced_by_ranker_and_split():
     assert same.splitlines()[-1] == "The same parameters give the same run. To run it again, delete runs/a."
 
 
-def test_a_run_whose_start_was_made_again_says_so(tmp_path):
+@pytest.mark.parametrize("given", ["{}", "bm25,{}"])
+def test_a_run_whose_start_was_made_again_says_so(tmp_path, given):
     run, start = (tmp_path / f"{name}-0123456789ab" for name in ("finetune", "pretrain-sp"))
-    record = {"given": {"model": start.name}, "created": "2026-01-02T00:00:00+00:00"}
+    name = "models" if "," in given else "model"
+    record = {"given": {name: given.format(start.name)}, "created": "2026-01-02T00:00:00+00:00"}
     assert "earlier" not in launch.announce(run, record)
     start.mkdir()
     for created, again in {"2026-01-01T23:59:59+00:00": False, "2026-01-02T00:00:01+00:00": True}.items():

@@ -3,6 +3,7 @@
 import gzip
 import io
 import json
+import math
 import re
 import unicodedata
 import zlib
@@ -92,6 +93,8 @@ def test_copies_of_a_text_are_the_same_text(words, spaces):
     copies = [text.upper(), spaces.join(words), f" {text} ?", unicodedata.normalize("NFD", text), unicodedata.normalize("NFC", text)]
     assert {splits.same_text(copy) for copy in copies} == {splits.same_text(text)}
     assert splits.same_text("?") != splits.same_text("!")
+    for text in ("他出生于北京。", "أين ولد الكاتب؟", "वह कहाँ है।"):
+        assert splits.same_text(text) == splits.same_text(text[:-1])
 
 
 # ------------------------------------------------------------------ limits
@@ -207,6 +210,25 @@ def test_repeated_candidates_are_warned_of(tmp_path, caplog):
     load_answers(written(tmp_path / "all.jsonl", rows))
     (message,) = caplog.messages
     assert "1 rows repeat a candidate of their question, the first is row 7" in message
+
+
+@pytest.mark.parametrize("change", [lambda text: unicodedata.normalize("NFD", text), lambda text: text.replace(" ", "\u00a0"), str.upper])
+def test_a_question_in_two_spellings_is_warned_of(tmp_path, caplog, change):
+    texts = ["où est le café", "b c", *map(change, ("où est le café", "b c"))]
+    rows = [{"question": text, "answer": f"answer {k}", "label": k} for text in texts for k in (0, 1)]
+    (tmp_path / "test.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    load_answers(tmp_path, needed=["test"])
+    different = len(set(texts)) - 2
+    assert f"{different} of {2 + different} questions are another one but for case, white space" in caplog.text
+
+
+def test_what_pandas_writes_for_a_missing_title_is_none(tmp_path):
+    path = tmp_path / "test.jsonl"
+    path.write_text(
+        "".join(json.dumps({"question": "a", "answer": f"b{k}", "label": k, "document_title": math.nan}) + "\n" for k in (0, 1))
+    )
+    content, _ = table_files.read(path)
+    assert content["document_title"].null_count == 2
 
 
 # ------------------------------------------------------------------ forms of files

@@ -78,7 +78,7 @@ def test_what_is_wrong_with_a_tsv(tmp_path, content, message):
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ('{"question": "q", "answer": "a", "label": NaN}', "row 2: expected the label 0 or 1, got 'nan'"),
+        ('{"question": "q", "answer": "a", "label": NaN}', "row 2: expected the label 0 or 1, got None"),
         ('{"question": "q", "answer": "a", "label": "maybe"}', "row 2: expected the label 0 or 1, got 'maybe'"),
         ('{"question": "q", "answer": "a"}', "row 2: expected the label 0 or 1, got None"),
         ('{"question": "q", "answer": null, "label": 1}', "row 2: expected text in 'answer', got None"),

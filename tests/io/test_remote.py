@@ -65,6 +65,17 @@ def test_what_has_not_changed_is_copied_once(memory, monkeypatch):
     assert remote.path_of("memory://one.txt") == path and path.name == "one.txt" and path.read_text() == "first"
 
 
+def test_a_file_that_does_not_say_when_it_changed_is_copied_again(memory, monkeypatch):
+    """Some servers tell a size alone."""
+    info = type(memory).info
+    monkeypatch.setattr(
+        type(memory), "info", lambda *given, **more: {name: info(*given, **more)[name] for name in ("name", "size", "type")}
+    )
+    for content in (b"first", b"other"):
+        memory.pipe_file("/one.txt", content)
+        assert remote.path_of("memory://one.txt").read_bytes() == content
+
+
 def test_another_content_is_another_copy_and_the_last_one_serves_without_a_network(memory, monkeypatch, caplog):
     for content in (b"first", b"second"):
         memory.pipe_file("/one.txt", content)

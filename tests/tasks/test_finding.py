@@ -322,6 +322,21 @@ def test_an_answer_that_the_decoder_cannot_write_is_named_before_training(tokeni
     new(tokenizer, "tiny_longformer", 300).check_answers(read(model, questions))  # it writes none
 
 
+def test_answers_that_no_span_can_be_are_told(tokenizer, caplog):
+    model, kinds = new(tokenizer, "tiny_longformer", 400), ("span", "span", "yes", "span")
+    asked = [made_up(seed, kind=kind) for seed, kind in enumerate(kinds)]
+    sentences = [text for passage in asked[1].passages for text in passage.sentences]
+    texts = {0: max(sentences[0].split(), key=len)[:-1], 1: "x " * 40 + "x", 3: asked[3].answers[0].text}
+    passage = Passage("t", (f"{texts[0]}s", f"of {texts[1]}."))
+    for number in (0, 1):
+        asked[number] = replace(asked[number], passages=(passage,), answers=(Answer(texts[number], "span", frozenset({(0, 0)})),))
+    model.check_answers(read(model, asked))
+    assert caplog.messages[-2:] == [
+        "1 of 3 answers stand as whole words in no sentence that is read: they are not learnt",
+        "1 of 3 answers have more than 30 tokens: they are never given",
+    ]
+
+
 def test_a_decoder_without_global_attention_is_not_given_any(tokenizer, questions, monkeypatch):
     model, given = new(tokenizer, "tiny_led", 300).eval(), []
     monkeypatch.setattr(model.backbone, "generate", lambda **options: given.append(set(options)) or torch.zeros(1, 1).long())

@@ -7,11 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from transformers import AutoModel, AutoTokenizer
 
 from asutil import load_ranker
 from asutil.data import answers, baseline_scores
 from asutil.data.questions import Candidate, Question
-from asutil.io import disk
+from asutil.io import disk, hub
 from asutil.metrics import calibration
 from asutil.tasks import base, rankers
 
@@ -122,6 +123,15 @@ def test_kept_scores_are_of_the_ranker_and_the_questions_that_they_are_asked_of(
         rankers.scored("bm25", {"test": [replace(asked(1), text="where else?")]}, tmp_path / "bm25")
     with pytest.raises(ValueError, match="bm25: its scores are not those of this ranker"):
         rankers.scored("pydocs_roberta", {"test": [asked(1)]}, tmp_path / "bm25")
+    model = AutoModel.from_pretrained(hub.model_path("pydocs_roberta"))
+    for tenth in (1, 2):
+        model.embeddings.word_embeddings.weight.data[:10] += tenth
+        model.save_pretrained(tmp_path / "own")
+        AutoTokenizer.from_pretrained(hub.model_path("pydocs_roberta")).save_pretrained(tmp_path / "own")
+        if tenth == 1:
+            rankers.scored(tmp_path / "own", {"test": [asked(1)]}, tmp_path / "kept")
+    with pytest.raises(ValueError, match="kept: its scores are not those of this ranker's weights"):
+        rankers.scored(tmp_path / "own", {"test": [asked(1)]}, tmp_path / "kept")
 
 
 def test_questions_without_candidates_are_told(caplog):
