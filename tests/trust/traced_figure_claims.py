@@ -5,7 +5,7 @@ from statistics import mean, variance
 
 from scipy import stats
 
-from .recompute_claims import holm
+from .recompute_claims import holm, verdict
 from .traced import BUDGETS, NAMES, NONE, OWN_TASK, UNTESTABLE, Paper, values
 
 
@@ -59,9 +59,5 @@ def _told(claim: dict, test, adjusted: float) -> list[str]:
         return [f"{100 * difference:+z.1f} {origin}", f"{UNTESTABLE} one seed: nothing shows how much seeds differ"]
     ends = [100 * (difference - half), 100 * (difference + half)]
     gain = f"{100 * difference:+z.1f} [{ends[0]:+z.1f}, {ends[1]:+z.1f}] {origin}"
-    as_claimed = (difference > 0) == (claim["sign"] == "+")
-    if adjusted < 0.05:
-        return [gain, "supported" if as_claimed else "reversed"]
-    if p < 0.05 and as_claimed:
-        return [gain, "suggestive"]
-    return [gain, "no effect beyond 1 point" if max(map(abs, ends)) < 1 else "inconclusive"]
+    test = {"difference": difference, "low": ends[0], "high": ends[1], "p": p}
+    return [gain, verdict(claim, test, adjusted)]

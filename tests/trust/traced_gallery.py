@@ -4,8 +4,7 @@ import json
 from collections.abc import Iterable
 from pathlib import Path
 
-from .traced import NAMES, Paper
-from .traced_leaderboard import PAPERS, backbone
+from .traced import NAMES, PAPERS, Paper, models
 
 KEYS = {"pretrain": ("auc", "accuracy"), "find_evidence": ("map_projected", "answer_f1"), "verify_claims": ("label_accuracy",)}
 NOTEBOOKS = ("pretrain", "verify_claims", "find_evidence", "finetune", "embed", "rerank")
@@ -18,7 +17,7 @@ def cards(root: Path) -> Iterable[str]:
         keys = KEYS.get(record["notebook"], ("p@1", "map"))
         figures = [f"{NAMES[name]} {100 * record['metrics'][split][name]:.1f}" for name in keys]
         yield Paper(root, run["paper"]).data["title"]
-        yield f"notebook {record['notebook']}, {run['budget']} budget, seed {run['seed']}{run['again']}, model {backbone(record)}"
+        yield f"notebook {record['notebook']}, {run['budget']} budget, seed {run['seed']}{run['again']}, model {models([record])}"
         yield f"{', '.join(figures)} ({split}, points)"
 
 

@@ -8,7 +8,7 @@ import yaml
 from scipy import stats
 
 from . import traced_reasons
-from .traced import NAMES, PAPERS, Paper, bootstrap, by_question, spread, untrained
+from .traced import NAMES, PAPERS, Paper, bootstrap, by_question, models, spread, untrained
 
 RANKED = ("map", "p@1", "mrr")
 
@@ -33,7 +33,7 @@ def leaderboard(root: Path, dataset: str):
     lines = sorted(zip(values, found.values()), key=lambda line: -sum(line[0]["map"]))
     for place, (of, (title, records, papers)) in enumerate(lines, 1):
         ranges = [reach(of[metric]) for metric in ("map", "p@1")]
-        size, begins = records[0]["figures"].get("parameters"), backbone(records[0])
+        size, begins = records[0]["figures"].get("parameters"), models(records[:1])
         row = f"{place}. {title} {steps(records[0])}, budget {records[0]['budget']} {', '.join(papers)}"
         model = f"{begins} {size / 1e6:.1f} M" if size else begins
         yield [row, model, str(len(records)), *ranges, f"{100 * sum(of['mrr']) / len(common):.1f}", seen.get(begins, "not known")]
@@ -126,14 +126,6 @@ def apart_from(ours: list[float], other: list[float]) -> str:
 def reach(values: list[float]) -> str:
     mean, low, high, _ = bootstrap(tuple(values))
     return f"{100 * mean:.1f} [{100 * low:.1f}, {100 * high:.1f}]"
-
-
-def backbone(record: dict) -> str:
-    settings = {one["name"]: one["settings"] for one in record.get("earlier", [])}
-    model = record["settings"].get("first_run") or record["settings"].get("model", "")
-    while model in settings:
-        model = settings[model].get("model", "")
-    return model.rsplit("/", 1)[-1]
 
 
 def steps(record: dict) -> str:

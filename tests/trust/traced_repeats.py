@@ -5,8 +5,9 @@ import statistics
 from itertools import pairwise
 from pathlib import Path
 
+from .recompute_claims import by_question, how
 from .traced import NAMES, NONE, PAPERS, Paper, bootstrap, p_value, points, untrained, values
-from .traced_verdicts import by_seed, over_both, training
+from .traced_verdicts import over_both
 
 OWN = ("evidence_f1", "answer_f1")
 NO_EFFECT = {"workers", "micro_tokens", "precision", "model", "budget"}  # `model` may be the name of a run
@@ -68,7 +69,7 @@ def alike(one: dict, other: dict) -> bool:
 
 def tested(paper: Paper, later: list[dict], before: list[dict], metric: str) -> tuple:
     """(difference, low, high, p) over questions and seeds, and of the bootstrap over questions alone."""
-    ours, other = (by_seed(side, metric) for side in (later, before))
+    ours, other = (by_question(side, metric, "test") for side in (later, before))
     apart = tuple(statistics.fmean(ours[name]) - statistics.fmean(other[name]) for name in ours)
     return over_both(later, before, metric, lenders(paper, later[0]) if len(later) < 3 else []), bootstrap(apart)
 
@@ -79,8 +80,8 @@ def lenders(paper: Paper, record: dict) -> list[list[dict]]:
     for one in paper.records:
         if (one["dataset"], one["budget"]) == place and not untrained([one]):
             trained.setdefault(one["row"], []).append(one)
-    own = training(trained[record["row"]])
-    return [side for side in trained.values() if len(side) > 1 and training(side) == own]
+    own = how(trained[record["row"]])
+    return [side for side in trained.values() if len(side) > 1 and how(side) == own]
 
 
 def in_corpus(root: Path, name: str):

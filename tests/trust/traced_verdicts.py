@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from . import recompute_claims, traced_reasons
-from .recompute_claims import holm
+from .recompute_claims import by_question, holm, how, verdict
 from .traced import BUDGETS, BY_QUESTION, EVERY, UNTESTABLE, Paper, side, untrained
 
 WORDS = ("supported", "suggestive", "inconclusive", "no effect beyond 1 point", "reversed", UNTESTABLE, "not run")
@@ -18,6 +18,10 @@ class Test(NamedTuple):
     high: float
     p_value: float
     smallest: float
+
+    @property
+    def in_points(self) -> dict:
+        return {"difference": 100 * self.difference, "low": 100 * self.low, "high": 100 * self.high, "p": self.p_value}
 
 
 class Told(NamedTuple):
@@ -47,15 +51,6 @@ class Judged(NamedTuple):
 # ------------------------------------------------------------------ the test
 
 
-def by_seed(records: list[dict], metric: str) -> dict[str, list[float]]:
-    """Question -> the value of each seed; without questions of which a seed has none."""
-    place, values = BY_QUESTION.get(records[0]["notebook"], ("p@1", "map", "mrr")).index(metric) + 1, {}
-    for record in records:
-        for line in record["per_question"]:
-            values.setdefault(line[0], []).append(line[place])
-    return {name: each for name, each in values.items() if None not in each}
-
-
 def over_both(ours: list[dict], other: list[dict], metric: str, lenders: list[list[dict]] = ()) -> Test | None:
     """The test over questions and seeds.
 
@@ -64,8 +59,8 @@ def over_both(ours: list[dict], other: list[dict], metric: str, lenders: list[li
     """
     if not ours or metric not in BY_QUESTION.get(ours[0]["notebook"], ("p@1", "map", "mrr")):
         return None
-    tables = [by_seed(records, metric) for records in (ours, other)]
-    same = [table for table in (by_seed(records, metric) for records in lenders) if table.keys() == tables[0].keys()]
+    tables = [by_question(records, metric, "test") for records in (ours, other)]
+    same = [table for table in (by_question(records, metric, "test") for records in lenders) if table.keys() == tables[0].keys()]
     few = [len(records) for records in (ours, other) if len(records) < (3 if same else 2) and not untrained(records)]
     if few and not same:
         return None
@@ -85,21 +80,14 @@ def on_dev(paper: Paper, row: str, records: list[dict], with_test: bool) -> list
     return [one | {"per_question": [*dev, *(one["per_question"] if with_test else [])]} for one, dev in zip(records, of_dev)]
 
 
-def training(records: list[dict]) -> tuple:
-    """The settings by which a row lends its variance to another or does not."""
-    return tuple(records[0]["settings"].get(name) for name in ("architecture", "loss", "train_limit"))
-
-
 def compared(paper: Paper, rows: tuple[str, str], ours: list[dict], other: list[dict], metric: str, over: str = "test") -> Test | None:
     """`over_both` on the questions of test, of "dev", or of "both"."""
     if not ours:
         return None
     place = ours[0]["dataset"], (ours[0]["budget"],)
-    alike = {training(records) for records in (ours, other) if 0 < len(records) < 3 and not untrained(records)}
+    alike = {how(records) for records in (ours, other) if 0 < len(records) < 3 and not untrained(records)}
     lenders = {row: paper.of(row, *place) for row in paper.rows} if len(alike) == 1 else {}
-    lenders = {
-        row: records for row, records in lenders.items() if len(records) > 1 and not untrained(records) and training(records) in alike
-    }
+    lenders = {row: records for row, records in lenders.items() if len(records) > 1 and not untrained(records) and how(records) in alike}
     each = [*zip(rows, (ours, other)), *lenders.items()]
     if over != "test":
         each = [(row, on_dev(paper, row, records, over == "both")) for row, records in each]
@@ -129,18 +117,7 @@ def by_question_of(paper: Paper, row: str, records: list[dict], metric: str, poo
     """How many questions have a value; 0 for a metric that has none."""
     if metric not in BY_QUESTION.get(records[0]["notebook"], ("p@1", "map", "mrr")):
         return 0
-    return len(by_seed(on_dev(paper, row, records, with_test=True) if pooled else records, metric))
-
-
-def verdict(sign: str, test: Test | None, adjusted: float) -> str:
-    if test is None:
-        return "not run"
-    as_claimed = (test.difference > 0) == (sign == "+")
-    if adjusted < 0.05:
-        return "supported" if as_claimed else "reversed"
-    if test.p_value < 0.05 and as_claimed:
-        return "suggestive"
-    return "no effect beyond 1 point" if test.low > -0.01 and test.high < 0.01 else "inconclusive"
+    return len(by_question(on_dev(paper, row, records, with_test=True) if pooled else records, metric, "test"))
 
 
 def judged(paper: Paper) -> list[Judged]:
@@ -160,7 +137,7 @@ def judged(paper: Paper) -> list[Judged]:
         p_values = [one.primary.p_value if one.primary and not one.reason else 1.0 for one in of]
         for one, adjusted in zip(of, holm(p_values)):
             tested = bool(one.primary) and not one.reason
-            word = UNTESTABLE if one.reason else verdict(one.claim["sign"], one.primary, adjusted)
+            word = UNTESTABLE if one.reason else verdict(one.claim, one.primary.in_points, adjusted) if one.primary else "not run"
             every.append(Judged(one, family, adjusted if tested else None, word))
     return every
 
