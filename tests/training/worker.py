@@ -6,11 +6,11 @@ import os
 import signal
 import socket
 import sys
-import traceback
 from pathlib import Path
 from unittest import mock
 
 from safetensors.torch import save_file
+from torch.multiprocessing import start_processes
 
 from asutil.training import loop, processes
 
@@ -44,33 +44,19 @@ def work(folder: Path, stop: int = 0, save_seconds: tuple[float, ...] = (120.0, 
         save_file({name: value.contiguous() for name, value in model.named_parameters()}, folder / "final.safetensors")
 
 
-def forked(folder: Path, count: int, stop: int, *save_seconds: float) -> int:
-    """What torchrun does, with one import for all: the exit status is 1 as soon as a process fails, and the others are killed."""
+def forked(folder: Path, count: int, stop: int, *save_seconds: float) -> None:
+    """What torchrun does, with one import for all: fails as soon as a process fails, and the others are ended."""
     with socket.socket() as free:
         free.bind(("localhost", 0))
         port = free.getsockname()[1]
-    common = {"WORLD_SIZE": count, "LOCAL_WORLD_SIZE": count, "MASTER_ADDR": "localhost", "MASTER_PORT": port}
-    children = set()
-    for rank in range(count):
-        child = os.fork()
-        if not child:
-            os.environ.update({name: str(value) for name, value in (common | {"RANK": rank, "LOCAL_RANK": rank}).items()})
-            try:
-                work(folder, stop, save_seconds)
-            except BaseException:
-                traceback.print_exc()
-                os._exit(1)
-            os._exit(0)
-        children.add(child)
-    while children:
-        child, status = os.wait()
-        children.remove(child)
-        if status:
-            for other in children:
-                os.kill(other, signal.SIGKILL)
-            return 1
-    return 0
+    os.environ |= {"WORLD_SIZE": str(count), "LOCAL_WORLD_SIZE": str(count), "MASTER_ADDR": "localhost", "MASTER_PORT": str(port)}
+    start_processes(ranked, (folder, stop, save_seconds), count, start_method="fork")
+
+
+def ranked(rank: int, *given) -> None:
+    os.environ |= {"RANK": str(rank), "LOCAL_RANK": str(rank)}
+    work(*given)
 
 
 if __name__ == "__main__":
-    sys.exit(forked(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), *map(float, sys.argv[4:])))
+    forked(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), *map(float, sys.argv[4:]))
