@@ -97,9 +97,8 @@ def announce(folder: Path, record: dict) -> str:
     if record.get("sources_sha256") != provenance.sources_sha256():
         same = "It was made with other code of asutil or aslab, which its name does not tell."
     given = record.get("given", {})
-    names = [given.get(name) for name in (*identity.STARTS, *identity.STAGES)] + parameters.names_of(
-        given.get("models") or ""
-    )
+    names = [given.get(name) for name in (*identity.STARTS, *identity.STAGES)]
+    names += parameters.names_of(given.get("models") or "")
     starts = filter(None, (rundir.find(str(name), folder.resolve().parent) for name in names))
     finished = (start for start in starts if (start / "record.json").is_file())
     made = {start.name: rundir.read_record(start).get("created", "") for start in finished}

@@ -17,7 +17,8 @@ from .questions import Split, grouped
 from .splits import SPLITS, file_of_split, same_text
 
 ALL_RIGHT = "every order of them is right; add wrong candidates, such as other sentences of a right one's document"
-DIVISION = "by question text"  # part of the fingerprint of a divided file: another division is another data set
+# Part of the fingerprint of a divided file: another division is another data set.
+DIVISION = "by question text without its final mark"
 log = logging.getLogger(__name__)
 
 

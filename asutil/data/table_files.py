@@ -8,7 +8,6 @@ import gzip
 import itertools
 import json
 import logging
-import math
 import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -225,10 +224,8 @@ def _records_of(path: Path, numbered: Iterable[tuple[int, object]]) -> Iterator[
                     raise ValueError(f"{name} is {record[name]!r}, neither text nor a number")
             # What is neither text nor a number can be no column of a question, under another name neither.
             plain = {name: value for name, value in record.items() if not isinstance(value, list | dict)}
-            missing = lambda value: (
-                value is None or (isinstance(value, float) and math.isnan(value))
-            )  # pandas writes NaN
-            record = {name: None if missing(value) else str(value) for name, value in plain.items()}
+            # NaN, which Python writes for a missing value of pandas, is the one value that differs from itself.
+            record = {name: None if value is None or value != value else str(value) for name, value in plain.items()}
             "".join(filter(None, record.values())).encode()  # JSON can spell half a character
         except (ValueError, RecursionError) as error:
             raise ValueError(f"{path}, row {row}: expected a JSON object with text, {error}") from None

@@ -205,9 +205,8 @@ def lock_folder(folder: Path) -> FileLock:
 
 def lock_beside(path: Path):
     """Lock a file or folder for a `with` statement: of processes that start together, the others wait until the first has made it."""
-    return _acquired(
-        FileLock(path.with_name(f".{path.name}.lock")), f"{path.name} is being made by another process: waiting for it"
-    )
+    told = f"{path.name} is being made by another process: waiting for it"
+    return _acquired(FileLock(path.with_name(f".{path.name}.lock")), told)
 
 
 def _acquired(lock: FileLock, told: str):

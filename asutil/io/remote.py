@@ -8,9 +8,7 @@ from urllib.parse import urlsplit
 from . import disk
 
 # What changes with a file's content, in the descriptions of fsspec's file systems; a size does not always.
-CHANGE = {
-    *"etag last-modified lastmodified last_modified last_commit mtime created updated sha blob_id md5hash".split()
-}
+CHANGE = set("etag last-modified lastmodified mtime created updated sha blob_id md5hash".split())
 log = logging.getLogger(__name__)
 
 
