@@ -16,7 +16,7 @@ from ..io import files, hub, remote, spelling
 from . import hotpotqa, qasper
 from .data_sets import LONG, SPLITS
 from .question_rows import KINDS, Answer, LongQuestion, LongQuestions, Passage, questions_of
-from .splits import fingerprint, limits_of, require_fields, warn_of_shared
+from .splits import file_of_split, fingerprint, limits_of, require_fields, warn_of_shared
 
 __all__ = ["KINDS", "Answer", "LongQuestion", "LongQuestions", "Passage", "load_evidence"]
 
@@ -181,7 +181,7 @@ def _paths(name) -> tuple[str | None, dict[str, Path | None]]:
     if released:
         paths = _release(folder, released)
     else:
-        paths = {split: path for split in SPLITS if (path := folder / f"{split}.jsonl").is_file()}
+        paths = {split: path for split in SPLITS if (path := file_of_split(folder, split, ["{}.jsonl"], optional=True))}
     for split in ("train", "dev"):
         if split not in paths:
             names = ", ".join(data.release[split] for data in LONG.values() if data.release)

@@ -167,6 +167,8 @@ def file_of_split(folder: Path, split: str, forms: Iterable[str], optional=False
         raise ValueError(f"{folder}: expected one file for {split}, got {', '.join(path.name for path in paths)}")
     if not paths and not optional:
         raise FileNotFoundError(f"{folder}: expected one of {', '.join(names)}; it holds {files.listing(folder)}{hint}")
+    if other := [path.name for path in there if not paths and path.name.lower().partition(".")[0] == split]:
+        log.warning("%s: %s is not read, its name is none of %s", folder, other[0], ", ".join(names))
     return paths[0] if paths else None
 
 

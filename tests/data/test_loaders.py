@@ -1,5 +1,6 @@
 """What all loaders of labelled data share: limits of splits, fingerprints of files, names and folders that are wrong."""
 
+import contextlib
 import json
 
 import pytest
@@ -57,6 +58,16 @@ def test_the_limit_of_a_split_is_its_own_where_it_has_one(loader, limits, kept):
         assert (report["read"][unit], report["kept"][unit], left_out) == (size, count, size - count)
         for part in report["kept"]:
             assert report["read"][part] == report["kept"][part] + sum(lost[part] for lost in report["dropped"].values())
+
+
+@pytest.mark.parametrize("load", [load_answers, load_claims, load_evidence])
+def test_a_test_file_that_is_not_read_is_named(tmp_path, load, caplog):
+    filled(load, tmp_path)
+    (tmp_path / "test.jsonl").rename(tmp_path / "Test.jsonl")
+    assert load(tmp_path)["test"] and "is not read" not in caplog.text
+    (tmp_path / "Test.jsonl").rename(tmp_path / "test.txt")
+    with contextlib.suppress(FileNotFoundError):  # of answers, which need it
+        assert not load(tmp_path)["test"] and "test.txt is not read, its name is none of test.jsonl" in caplog.text
 
 
 def test_fewer_training_examples_are_a_part_of_more_and_the_other_splits_stay_whole(loader):
