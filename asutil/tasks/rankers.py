@@ -255,10 +255,10 @@ def scored(name: str | Path, splits: Mapping[str, Iterable], folder: str | Path)
 
 
 def _scored_from(name: str | Path, splits: Mapping[str, Iterable]) -> dict:
-    """What kept scores are known by: the ranker without the folders that it lies in, its weights, and a hash of each split's questions."""
-    parts = [Path(io.checkpoints.source(part)) for part in hub.joined(name, _exists) if part != "bm25"]
+    """What kept scores are known by: the ranker without the folders that it lies in, its weights where they are, a hash of each split."""
+    parts = [Path(io.checkpoints.source(part)) for part in hub.joined(name, _exists) if _exists(part)]
     weights = [hub.sha256(file) for part in parts for file in sorted(part.glob("*.safetensors"))]
-    known = {"ranker": Path(name).name, "ranker's weights": weights}
+    known = {"ranker": Path(name).name} | ({"ranker's weights": weights} if weights else {})
     for split, questions in splits.items():
         windows = "".join(base.window_hash("", window, True) for window in base.windows_of(questions))
         known[f"{split} split"] = hashlib.sha256(windows.encode()).hexdigest()
