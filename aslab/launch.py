@@ -89,6 +89,8 @@ def announce(folder: Path, record: dict) -> str:
             shown = [f"{name} {value:.4g}" for name, value in metrics.items() if isinstance(value, float)]
             yield f"  {', '.join(names)}: {', '.join(shown)}"
 
+    from asutil.io import hub
+
     from . import identity, parameters, provenance, rundir
 
     others = {name: part["metrics"] for name, part in record.get("transfer", {}).items()}
@@ -98,12 +100,13 @@ def announce(folder: Path, record: dict) -> str:
         same = "It was made with other code of asutil or aslab, which its name does not tell."
     given = record.get("given", {})
     names = [given.get(name) for name in (*identity.STARTS, *identity.STAGES)]
-    names += parameters.names_of(given.get("models") or "")
+    for ranker in parameters.names_of(given.get("models") or ""):
+        names += hub.joined(ranker, rundir.find)
     starts = filter(None, (rundir.find(str(name), folder.resolve().parent) for name in names))
     finished = (start for start in starts if (start / "record.json").is_file())
     made = {start.name: rundir.read_record(start).get("created", "") for start in finished}
     if later := [name for name, created in made.items() if created > record.get("created", "")]:
-        lines.append(f"{' and '.join(later)} was made again since: this run began from an earlier one.")
+        lines.append(f"{' and '.join(later)} was made again since: this run used an earlier one.")
     return "\n".join([*lines, f"{same} To run it again, delete {folder}."])
 
 

@@ -115,7 +115,7 @@ def leaderboard(claims: Sequence[Claim], predictions: Sequence[int], path: str |
     lines = []
     for claim, predicted in zip(claims, predictions):
         if not re.fullmatch(r"0|[1-9]\d*", claim.id) or predicted not in range(len(LABELS)):
-            expected = "a whole number as id and a class of 0, 1, 2"
+            expected = "a whole number without leading zeros as id and a class of 0, 1, 2"
             raise ValueError(f"claim {claim.id!r}: expected {expected}; got class {predicted!r}")
         evidence = [[piece.title, piece.sentence] for piece in claim.evidence[:MOST]]
         line = {"id": int(claim.id), "predicted_label": LABELS[int(predicted)], "predicted_evidence": evidence}

@@ -84,7 +84,8 @@ def _grouped(split: str, table: pa.Table, path) -> Split:
     repeated = len(questions) - len(set(map(same_text, questions.texts())))
     if repeated and "question_id" not in table.column_names:
         log.warning(
-            "%s: %d of %d questions are another one but for case, white space or marks at the end; their candidates are ranked apart",
+            "%s: %d of %d questions repeat another one but for case, white space, forms of characters or marks at the end: "
+            "their candidates are ranked apart",
             *(path, repeated, len(questions)),
         )
     _warn_of_candidates(questions, path)

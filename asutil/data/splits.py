@@ -21,7 +21,7 @@ __all__ = ["SPLITS", "Examples"]
 BEYOND = "beyond the limit"
 # Characters; a longer text is compared as it is: the list of its words takes 20 times its memory.
 LONGEST_COPY = 100_000
-END = regex.compile(r"[ \p{Sentence_Terminal}\u2026]+$")  # full stops of any script, an ellipsis
+END = regex.compile(r"(?r)[ \p{Sentence_Terminal}\u2026]+$")  # full stops of any script, an ellipsis
 log = logging.getLogger(__name__)
 
 
@@ -167,8 +167,9 @@ def file_of_split(folder: Path, split: str, forms: Iterable[str], optional=False
         raise ValueError(f"{folder}: expected one file for {split}, got {', '.join(path.name for path in paths)}")
     if not paths and not optional:
         raise FileNotFoundError(f"{folder}: expected one of {', '.join(names)}; it holds {files.listing(folder)}{hint}")
-    if other := [path.name for path in there if not paths and path.name.lower().partition(".")[0] == split]:
-        log.warning("%s: %s is not read, its name is none of %s", folder, other[0], ", ".join(names))
+    others = (path.name for path in there if path.is_file() and not paths)
+    if other := [name for name in others if name.lower().partition(".")[0] == split]:
+        log.warning("%s: %s is not read: its name is none of %s", folder, ", ".join(other), ", ".join(names))
     return paths[0] if paths else None
 
 

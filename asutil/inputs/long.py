@@ -22,7 +22,7 @@ MARKERS = ("[q]", "[/q]", "[doc]", "[/doc]", "[t]", "[/t]", "[s]", "[/s]")
 FORMS = ("marked", "separated")
 OWN = {"[doc]": "<doc-s>", "[/doc]": "</doc-s>"}  # the separators that CDLM was pre-trained with
 DROPPED = ("distractors", "evidence", "others")
-LETTER = rf"[\w--[{WITHOUT_SPACES}]]"  # of a script whose words have spaces between them
+LETTER = rf"[[\w\p{{No}}]--[{WITHOUT_SPACES}]]"  # of a script whose words have spaces between them
 
 
 def markers_of(tokenizer) -> dict[str, str]:

@@ -8,7 +8,9 @@ from urllib.parse import urlsplit
 from . import disk
 
 # What changes with a file's content, in the descriptions of fsspec's file systems; a size does not always.
-CHANGE = set("etag last-modified lastmodified mtime created updated sha blob_id md5hash".split())
+CHANGE = set(
+    "etag last-modified lastmodified last_modified mtime modify created updated content-md5 digest sha blob_id md5hash".split()
+)
 log = logging.getLogger(__name__)
 
 
@@ -58,7 +60,10 @@ def copied(url: str) -> Path:
         log.warning("%s; its last copy is read, %s", reason, earlier[-1])
         return earlier[-1] / name
     copy = copies / hashlib.sha256(repr(infos).encode()).hexdigest()[:16]
-    if not copy.is_dir() or not all(CHANGE.intersection(map(str.lower, info)) for info in infos.values()):
+    known = [{name.lower() for name, value in info.items() if value is not None} for info in infos.values()]
+    if copy.is_dir() and all(map(CHANGE.intersection, known)):
+        return copy / name
+    try:
         with disk.whole_folder(copy) as part:
             for path in infos:
                 inside = PurePosixPath(path).relative_to(PurePosixPath(root))
@@ -71,4 +76,8 @@ def copied(url: str) -> Path:
                     system.get_file(path, str(target), callback=bar)
                 except Exception as error:
                     raise OSError(f"{url}, {path} could not be read: {type(error).__name__}: {error}") from error
+    except OSError as error:
+        if not copy.is_dir():
+            raise
+        log.warning("%s; its last copy is read, %s", error, copy)
     return copy / name

@@ -150,7 +150,7 @@ class EvidenceFinder(nn.Module):
         if self.span is not None:
             asked = [read for read in contexts.read if contexts.kinds[read.kind] in ("span", "extractive")]
             if lost := sum(not read.starts.any() for read in asked):
-                told = "%d of %d answers stand as whole words in no sentence that is read: they are not learnt"
+                told = "%d of %d answers stand as whole words in nothing that is read: they are not learnt"
                 log.warning(told, lost, len(asked))
             if long := sum(read.shortest_answer > LONGEST_SPAN for read in asked):
                 log.warning(

@@ -7,10 +7,12 @@ from collections.abc import Iterator
 
 import numpy as np
 import torch
+from tokenizers import Tokenizer
 from torch import nn
 
 from . import memory
 
+FIRST = 1_000  # inputs of which those that are cut are counted
 OFTEN = 0.01  # share of texts that are cut from which it is said
 log = logging.getLogger(__name__)
 
@@ -71,17 +73,22 @@ def tell_cut(model: nn.Module, cut: np.ndarray, max_tokens: int, unit: str) -> N
 
 
 def tell_cut_by_library(model, inputs: list, unit: str) -> None:
-    """`tell_cut` for a model of sentence-transformers, which cuts without a word. Prompts are not counted.
+    """`tell_cut` for the first inputs of a model of sentence-transformers, which cuts without a word. Prompts are not counted.
 
     Args:
         inputs: texts, or pairs of texts.
     """
+    known = vars(model).get("counted_cut", 0)
     tokenizer, longest = getattr(model, "tokenizer", None), model.max_seq_length or float("inf")
-    if inputs and getattr(tokenizer, "is_fast", False) and longest < float("inf"):
-        backend = tokenizer.backend_tokenizer  # the library sets its truncation for each batch
+    if inputs and known < FIRST and getattr(tokenizer, "is_fast", False) and longest < float("inf"):
+        vars(model)["counted_cut"] = known + len(inputs)
+        backend = Tokenizer.from_str(
+            tokenizer.backend_tokenizer.to_str()
+        )  # the model's own truncates, in other threads, too
         backend.no_truncation()
         backend.no_padding()
-        tell_cut(model, np.array([len(read.ids) > longest for read in backend.encode_batch(inputs)]), longest, unit)
+        lengths = [len(read.ids) for read in backend.encode_batch(inputs[: FIRST - known])]
+        tell_cut(model, np.array(lengths) > longest, longest, unit)
 
 
 def moved(batch, device: torch.device):

@@ -18,6 +18,7 @@ from . import base
 
 CROSS_ENCODERS = ("ForSequenceClassification", "ForCausalLM")  # how the names of models end that read a pair of texts
 WORDS = ("bm25", "random")  # what ranks without a model, here or in `mine`
+WEIGHTS = "ranker's weights"  # among what kept scores are known by; older ones have none
 EMBEDS = "a run of notebooks/embed.ipynb, a model of sentence-transformers, or an encoder such as bert"
 log = logging.getLogger(__name__)
 
@@ -247,7 +248,9 @@ def scored(name: str | Path, splits: Mapping[str, Iterable], folder: str | Path)
         _score(name, splits, folder)
     figures = disk.read_json(folder / "figures.json")
     came, kept = _scored_from(name, splits), figures.pop("of", None)
-    if kept and (wrong := [what for what, own in came.items() if kept.get(what, own) != own]):
+    if kept and (
+        wrong := [what for what, own in came.items() if kept.get(what, own if what == WEIGHTS else None) != own]
+    ):
         raise ValueError(f"{folder}: its scores are not those of this {wrong[0]}: take another folder")
     sha256 = figures.pop("sha256")
     tables = {split: pd.read_parquet(disk.check(folder / f"{split}.parquet", sha256[split])) for split in splits}
@@ -257,8 +260,8 @@ def scored(name: str | Path, splits: Mapping[str, Iterable], folder: str | Path)
 def _scored_from(name: str | Path, splits: Mapping[str, Iterable]) -> dict:
     """What kept scores are known by: the ranker without the folders that it lies in, its weights where they are, a hash of each split."""
     parts = [Path(io.checkpoints.source(part)) for part in hub.joined(name, _exists) if _exists(part)]
-    weights = [hub.sha256(file) for part in parts for file in sorted(part.glob("*.safetensors"))]
-    known = {"ranker": Path(name).name} | ({"ranker's weights": weights} if weights else {})
+    weights = [hub.sha256(file) for part in parts for file in sorted(part.rglob("*.safetensors"))]
+    known = {"ranker": Path(name).name} | ({WEIGHTS: weights} if weights else {})
     for split, questions in splits.items():
         windows = "".join(base.window_hash("", window, True) for window in base.windows_of(questions))
         known[f"{split} split"] = hashlib.sha256(windows.encode()).hexdigest()

@@ -28,8 +28,9 @@ MENDED = {
     r'(?s)<div id="jb-print-docs-body".*?(?=<div id="searchbox">)': "",
     # Code in the colour of text has marks: half of a source's bytes.
     r'<span class="(?:n|nn|nx|o|p|pm|pre|w)">([^<]*)</span>': r"\1",
-    # No style and no script asks whether a link stays in the book, or for one of the sidebar below which there is none.
+    # No style and no script asks whether a link stays in the book.
     r'(?<=class="reference) internal(?=")': "",
+    # Nor for the class of a link of the sidebar that has no pages below it.
     r'(?<=<li class="toctree-l2"><a) class="reference"': "",
     # A head has no words.
     r"<thead>\s*<tr[^>]*>(?:\s*<td></td>)+\s*</tr>\s*</thead>": "",

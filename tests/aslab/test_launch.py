@@ -115,7 +115,7 @@ def test_the_figures_of_rankers_are_announced_by_ranker_and_split():
     assert same.splitlines()[-1] == "The same parameters give the same run. To run it again, delete runs/a."
 
 
-@pytest.mark.parametrize("given", ["{}", "bm25,{}"])
+@pytest.mark.parametrize("given", ["{}", "bm25,{}", "bm25,bm25+{}"])
 def test_a_run_whose_start_was_made_again_says_so(tmp_path, given):
     run, start = (tmp_path / f"{name}-0123456789ab" for name in ("finetune", "pretrain-sp"))
     name = "models" if "," in given else "model"
@@ -124,7 +124,7 @@ def test_a_run_whose_start_was_made_again_says_so(tmp_path, given):
     start.mkdir()
     for created, again in {"2026-01-01T23:59:59+00:00": False, "2026-01-02T00:00:01+00:00": True}.items():
         disk.write_json(start / "record.json", {"created": created})
-        assert (f"{start.name} was made again since: this run began from an earlier one." in launch.announce(run, record)) == again
+        assert (f"{start.name} was made again since: this run used an earlier one." in launch.announce(run, record)) == again
 
 
 def test_a_folder_that_cannot_be_written_is_named(project, tmp_path):

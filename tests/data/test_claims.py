@@ -246,8 +246,8 @@ def test_leaderboard(fever, tmp_path):
         (["1", "2"], [0], "expected a prediction for every claim: got 1 for 2 claims"),
         (["1", "2"], [0, 3], r"claim '2': .*got class 3"),
         (["1", "2"], [0, -1], r"claim '2': .*got class -1"),
-        (["1", "2b"], [0, 1], r"claim '2b': expected a whole number as id"),
-        (["7", "007"], [0, 1], r"claim '007': expected a whole number as id"),
+        (["1", "2b"], [0, 1], r"claim '2b': expected a whole number without leading zeros as id"),
+        (["7", "007"], [0, 1], r"claim '007': expected a whole number without leading zeros as id"),
     ],
 )
 def test_leaderboard_refuses_and_leaves_the_old_file(tmp_path, ids, predictions, said):

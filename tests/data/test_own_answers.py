@@ -95,6 +95,7 @@ def test_copies_of_a_text_are_the_same_text(words, spaces):
     assert splits.same_text("?") != splits.same_text("!")
     for text in ("他出生于北京。", "أين ولد الكاتب؟", "वह कहाँ है।"):
         assert splits.same_text(text) == splits.same_text(text[:-1])
+    assert len(splits.same_text("." * 90_000 + "a")) == 180_001  # at once: marks before a word are read once
 
 
 # ------------------------------------------------------------------ limits
@@ -219,7 +220,7 @@ def test_a_question_in_two_spellings_is_warned_of(tmp_path, caplog, change):
     (tmp_path / "test.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     load_answers(tmp_path, needed=["test"])
     different = len(set(texts)) - 2
-    assert f"{different} of {2 + different} questions are another one but for case, white space" in caplog.text
+    assert f"{different} of {2 + different} questions repeat another one but for case, white space" in caplog.text
 
 
 def test_what_pandas_writes_for_a_missing_title_is_none(tmp_path):

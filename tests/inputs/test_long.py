@@ -208,6 +208,7 @@ def test_an_answer_within_a_word_is_no_answer(marked):
         ("ขา", "ขาว", [(0, 1)]),
         ("NHK", "日本のNHKとNHKs", [(3, 5)]),
         ("नद", "नदी नद", [(4, 5)]),
+        ("10", "10⁶, 10", [(5, 6)]),
     ],
 )
 def test_scripts_without_spaces_have_answers_between_any_two_characters(answer, text, expected):

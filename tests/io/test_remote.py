@@ -65,7 +65,7 @@ def test_what_has_not_changed_is_copied_once(memory, monkeypatch):
     assert remote.path_of("memory://one.txt") == path and path.name == "one.txt" and path.read_text() == "first"
 
 
-def test_a_file_that_does_not_say_when_it_changed_is_copied_again(memory, monkeypatch):
+def test_a_file_that_does_not_say_when_it_changed_is_copied_again(memory, monkeypatch, caplog):
     """Some servers tell a size alone."""
     info = type(memory).info
     monkeypatch.setattr(
@@ -73,7 +73,11 @@ def test_a_file_that_does_not_say_when_it_changed_is_copied_again(memory, monkey
     )
     for content in (b"first", b"other"):
         memory.pipe_file("/one.txt", content)
-        assert remote.path_of("memory://one.txt").read_bytes() == content
+        path = remote.path_of("memory://one.txt")
+        assert path.read_bytes() == content
+    monkeypatch.setattr(type(memory), "get_file", lambda *given, **more: 1 / 0)
+    assert remote.path_of("memory://one.txt") == path and path.read_bytes() == b"other"
+    assert "its last copy is read" in caplog.text
 
 
 def test_another_content_is_another_copy_and_the_last_one_serves_without_a_network(memory, monkeypatch, caplog):

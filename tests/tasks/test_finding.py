@@ -332,7 +332,7 @@ def test_answers_that_no_span_can_be_are_told(tokenizer, caplog):
         asked[number] = replace(asked[number], passages=(passage,), answers=(Answer(texts[number], "span", frozenset({(0, 0)})),))
     model.check_answers(read(model, asked))
     assert caplog.messages[-2:] == [
-        "1 of 3 answers stand as whole words in no sentence that is read: they are not learnt",
+        "1 of 3 answers stand as whole words in nothing that is read: they are not learnt",
         "1 of 3 answers have more than 30 tokens: they are never given",
     ]
 

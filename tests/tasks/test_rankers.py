@@ -121,6 +121,8 @@ def test_kept_scores_are_of_the_ranker_and_the_questions_that_they_are_asked_of(
     assert rankers.scored("bm25", {"test": [asked(1)]}, tmp_path / "bm25")[0]["test"].equals(scores["test"])
     with pytest.raises(ValueError, match="bm25: its scores are not those of this test split: take another folder"):
         rankers.scored("bm25", {"test": [replace(asked(1), text="where else?")]}, tmp_path / "bm25")
+    with pytest.raises(ValueError, match="bm25: its scores are not those of this dev split"):
+        rankers.scored("bm25", {"test": [asked(1)], "dev": [asked(2)]}, tmp_path / "bm25")
     with pytest.raises(ValueError, match="bm25: its scores are not those of this ranker"):
         rankers.scored("pydocs_roberta", {"test": [asked(1)]}, tmp_path / "bm25")
     model = AutoModel.from_pretrained(hub.model_path("pydocs_roberta"))
