@@ -119,7 +119,7 @@ def test_every_paper_has_an_executed_notebook(executed):
 
 
 # Their notebooks are not there yet.
-WITHOUT = {"mspp_mends_ie_k_wikiqa", "answer_led_base"}
+WITHOUT = {"answer_led_base"}
 
 
 def test_findings_on_public_data_have_an_executed_notebook(executed):
