@@ -89,8 +89,6 @@ def announce(folder: Path, record: dict) -> str:
             shown = [f"{name} {value:.4g}" for name, value in metrics.items() if isinstance(value, float)]
             yield f"  {', '.join(names)}: {', '.join(shown)}"
 
-    from asutil.io import hub
-
     from . import identity, parameters, provenance, rundir
 
     others = {name: part["metrics"] for name, part in record.get("transfer", {}).items()}
@@ -101,7 +99,7 @@ def announce(folder: Path, record: dict) -> str:
     given = record.get("given", {})
     names = [given.get(name) for name in (*identity.STARTS, *identity.STAGES)]
     for ranker in parameters.names_of(given.get("models") or ""):
-        names += hub.joined(ranker, rundir.find)
+        names += identity.fused(ranker, folder.resolve().parent)
     starts = filter(None, (rundir.find(str(name), folder.resolve().parent) for name in names))
     finished = (start for start in starts if (start / "record.json").is_file())
     made = {start.name: rundir.read_record(start).get("created", "") for start in finished}
