@@ -99,8 +99,8 @@ def _warn_of_evidence_that_tells(claims: Claims, name) -> None:
 
 def fingerprint_of_claims(name) -> str:
     """`splits.fingerprint`; for a data set that is not in the mirror its name: its runs can be planned."""
-    hub_ids = {other: f"local/{other}" for other in CLAIMS if hub.mirror(f"local/{other}") is None}
-    return splits.fingerprint(name, hub_ids | {"pydocs_claims": None}, lambda: _paths(name))
+    hub_ids = {other: data.hub_id for other, data in CLAIMS.items() if not (data.hub_id and hub.mirror(data.hub_id))}
+    return splits.fingerprint(name, hub_ids, lambda: _paths(name))
 
 
 def leaderboard(claims: Sequence[Claim], predictions: Sequence[int], path: str | Path) -> Path:
@@ -128,10 +128,10 @@ def _paths(name) -> dict[str, Path | None]:
     required, hint = ("train", "dev"), ""
     if name in CLAIMS:
         required, hint = CLAIMS[name].counts, f". Expected for {name}: {CLAIMS[name].files}"
-        folder = hub.mirror(f"local/{name}")
+        folder = hub.mirror(CLAIMS[name].hub_id)
         if folder is None:
             raise FileNotFoundError(
-                f"{hub.unreachable(f'local/{name}', LookupError())} Expected in it: {CLAIMS[name].files}"
+                f"{hub.unreachable(CLAIMS[name].hub_id, LookupError())} Expected in it: {CLAIMS[name].files}"
             )
     else:
         folder = remote.path_of(name)

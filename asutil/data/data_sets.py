@@ -98,14 +98,16 @@ ANSWERS = {
 
 @dataclass(frozen=True)
 class ClaimData:
-    """A data set of claims with evidence in the folder `local/<name>` of the mirror.
+    """A data set of claims with evidence.
 
     counts: split -> (claims, pieces of evidence). files: what the folder holds, for an error message.
+    hub_id: its folder of the mirror; None: made of the installed packages.
     """
 
     title: str
     counts: dict[str, tuple[int, int]] = field(default_factory=dict)
     files: str | None = None
+    hub_id: str | None = None
 
 
 # Counts: joint_inference, table 6; data_cards/climate_fever.md
@@ -114,11 +116,13 @@ CLAIMS = {
         "fever",
         {"train": (145_406, 722_473), "dev": (19_998, 98_915), "test": (19_998, 98_839)},
         "bert_train.json, bert_dev.json and bert_test.json, from the data page of the KernelGAT repository (thunlp/KernelGAT, data/)",
+        "local/fever",
     ),
     "climate_fever": ClaimData(
         "Climate-FEVER",
         {"train": (981, 4_905), "dev": (200, 1_000)},
         "train.jsonl and dev.jsonl, Climate-FEVER in the same form (data_cards/climate_fever.md)",
+        "local/climate_fever",
     ),
     "pydocs_claims": ClaimData("pydocs claims"),
 }
