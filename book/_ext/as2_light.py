@@ -30,8 +30,8 @@ MENDED = {
     r'<span class="(?:n|nn|nx|o|p|pm|pre|w)">([^<]*)</span>': r"\1",
     # No style and no script asks whether a link stays in the book.
     r'(?<=class="reference) internal(?=")': "",
-    # Nor for the class of a link of the sidebar that has no pages below it.
-    r'(?<=<li class="toctree-l2"><a) class="reference"': "",
+    # Nor for the classes of a line of the sidebar that has no pages below it.
+    r'<li class="toctree-l2"><a(?: class="reference")?(?= href)': "<li><a",
     # A head has no words.
     r"<thead>\s*<tr[^>]*>(?:\s*<td></td>)+\s*</tr>\s*</thead>": "",
 }
