@@ -126,7 +126,7 @@ def test_a_wrong_import_is_found(tmp_path):
 # A change that needs more lines raises the number in the same commit, and its message says why.
 LINES = {
     **{"asutil/*.py": 539, "asutil/heads": 270, "asutil/corpus": 1_292, "asutil/sampling": 1_359, "asutil/inputs": 1_639},
-    **{"asutil/metrics": 1_630, "asutil/io": 1_479, "asutil/data": 2_902, "asutil/models": 2_423, "asutil/training": 981},
+    **{"asutil/metrics": 1_630, "asutil/io": 1_479, "asutil/data": 2_903, "asutil/models": 2_421, "asutil/training": 981},
     **{"asutil/tasks": 2_373, "asutil/pydocs": 861, "aslab/*.py": 5_796, "aslab/analysis": 1_910, "aslab/show": 902},
     **{"book/_ext/*.py": 3_323, "book/_ext/pages": 1_423, "tests": 44_456},
 }

@@ -81,12 +81,12 @@ def _grouped(split: str, table: pa.Table, path) -> Split:
     titled = "document_title" in table.column_names and table["document_title"].null_count < len(table)
     stem = table_files.stem_of(path) if isinstance(path, Path) else split
     questions = grouped(split, table, stem, path, titled, table["row"].to_numpy())
-    repeated = len(questions) - len(set(map(same_text, questions.texts())))
-    if repeated and "question_id" not in table.column_names:
+    texts = questions.texts() if "question_id" not in table.column_names else ()
+    if repeated := len(texts) - len(set(map(same_text, texts))):
         log.warning(
             "%s: %d of %d questions repeat another one but for case, white space, forms of characters or marks at the end: "
             "their candidates are ranked apart",
-            *(path, repeated, len(questions)),
+            *(path, repeated, len(texts)),
         )
     _warn_of_candidates(questions, path)
     return questions

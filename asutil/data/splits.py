@@ -167,10 +167,11 @@ def file_of_split(folder: Path, split: str, forms: Iterable[str], optional=False
         raise ValueError(f"{folder}: expected one file for {split}, got {', '.join(path.name for path in paths)}")
     if not paths and not optional:
         raise FileNotFoundError(f"{folder}: expected one of {', '.join(names)}; it holds {files.listing(folder)}{hint}")
-    others = (path.name for path in there if path.is_file() and not paths)
-    if other := [name for name in others if name.lower().partition(".")[0] == split]:
-        log.warning("%s: %s is not read: its name is none of %s", folder, ", ".join(other), ", ".join(names))
-    return paths[0] if paths else None
+    if paths:
+        return paths[0]
+    if unread := [path.name for path in there if path.is_file() and path.name.lower().partition(".")[0] == split]:
+        log.warning("%s: %s is not read: its name is none of %s", folder, ", ".join(unread), ", ".join(names))
+    return None
 
 
 @contextlib.contextmanager

@@ -21,7 +21,7 @@ from . import loading, scoring, settings
 
 SIMILARITIES = {"none": ("dot", "cosine"), "shared": ("bilinear", "projected"), "per_type": ("bilinear", "projected")}
 TINY = {"hidden_size": 128, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 512}
-LONGEST_SPAN = 30  # tokens of an answer between its start and its end
+LONGEST_SPAN = 30  # tokens of an answer that the head of spans gives
 log = logging.getLogger(__name__)
 
 
@@ -153,9 +153,8 @@ class EvidenceFinder(nn.Module):
                 told = "%d of %d answers stand as whole words in nothing that is read: they are not learnt"
                 log.warning(told, lost, len(asked))
             if long := sum(read.shortest_answer > LONGEST_SPAN for read in asked):
-                log.warning(
-                    "%d of %d answers have more than %d tokens: they are never given", long, len(asked), LONGEST_SPAN
-                )
+                told = "%d of %d answers have more than %d tokens: they are never given"
+                log.warning(told, long, len(asked), LONGEST_SPAN)
         most = self.generates and getattr(self.backbone.config, "max_decoder_position_embeddings", None)
         for question in contexts.questions if most else ():
             if (tokens := len(self.tokenizer(question.answers[0].text)["input_ids"])) > most:

@@ -12,7 +12,7 @@ from torch import nn
 
 from . import memory
 
-FIRST = 1_000  # inputs of which those that are cut are counted
+CHECKED = 1_000  # inputs of a model of others whose length is checked
 OFTEN = 0.01  # share of texts that are cut from which it is said
 log = logging.getLogger(__name__)
 
@@ -80,14 +80,13 @@ def tell_cut_by_library(model, inputs: list, unit: str) -> None:
     """
     known = vars(model).get("counted_cut", 0)
     tokenizer, longest = getattr(model, "tokenizer", None), model.max_seq_length or float("inf")
-    if inputs and known < FIRST and getattr(tokenizer, "is_fast", False) and longest < float("inf"):
+    if inputs and known < CHECKED and getattr(tokenizer, "is_fast", False) and longest < float("inf"):
         vars(model)["counted_cut"] = known + len(inputs)
-        backend = Tokenizer.from_str(
-            tokenizer.backend_tokenizer.to_str()
-        )  # the model's own truncates, in other threads, too
+        # A copy: the model's own has to truncate, in other threads too.
+        backend = Tokenizer.from_str(tokenizer.backend_tokenizer.to_str())
         backend.no_truncation()
         backend.no_padding()
-        lengths = [len(read.ids) for read in backend.encode_batch(inputs[: FIRST - known])]
+        lengths = [len(read.ids) for read in backend.encode_batch(inputs[: CHECKED - known])]
         tell_cut(model, np.array(lengths) > longest, longest, unit)
 
 

@@ -112,7 +112,7 @@ def gallery_page(one: Executed) -> dict:
 {trec if scores.is_file() else ""}{repeats if tables else ""}
 {WITHOUT_TEXT}
 Messages of progress were removed from its outputs.
-The metrics are those of the committed record. Times are those of this execution.
+The metrics are those of this run's own committed record. Times are those of this execution.
 """
     return run_page(one.content, title_of(one), about)
 
